@@ -1,0 +1,65 @@
+"""Conformal prediction sets that keep their coverage under attack.
+
+The picture of the library, left to right::
+
+    smoothing, ball --certify--> Certificate  (p -> worst-case p)
+                                     |
+    model --sample--> scores --> threshold tau --> decision rule (count >= k)   calibration
+                                     |
+    model --sample--> scores --count--> counts --compare--> prediction sets     prediction
+
+``bincp.sampling`` and ``bincp.demo`` need torch and are imported only on request.
+"""
+
+from bincp import balls, metrics, operators, scores, smoothing, testing
+from bincp._include import get_include
+from bincp.calibration import BinCP
+from bincp.certificates import Certificate
+from bincp.counting import count_exceedances, decide, kth_largest
+from bincp.errors import (
+    CertificateABIError,
+    CertificateError,
+    NotCalibratedError,
+    TrivialSetWarning,
+)
+from bincp.intervals import (
+    bernstein_lower,
+    bernstein_upper,
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+    dkw_band,
+    hoeffding_lower,
+    hoeffding_upper,
+)
+from bincp.registry import certify, register, registered
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BinCP",
+    "Certificate",
+    "CertificateABIError",
+    "CertificateError",
+    "NotCalibratedError",
+    "TrivialSetWarning",
+    "balls",
+    "bernstein_lower",
+    "bernstein_upper",
+    "certify",
+    "clopper_pearson_lower",
+    "clopper_pearson_upper",
+    "count_exceedances",
+    "decide",
+    "dkw_band",
+    "get_include",
+    "hoeffding_lower",
+    "hoeffding_upper",
+    "kth_largest",
+    "metrics",
+    "operators",
+    "register",
+    "registered",
+    "scores",
+    "smoothing",
+    "testing",
+]

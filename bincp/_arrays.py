@@ -1,0 +1,140 @@
+"""The array edge: NumPy arrays and CPU torch tensors in, NumPy memory out, never a silent copy.
+
+torch is never imported here; a tensor can only exist if its caller has imported it.
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+ArrayLike: TypeAlias = Any
+"""A NumPy array, a nested sequence of numbers, or a CPU torch tensor."""
+
+SCORE_DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores as memory and meaning.
+
+    ``bits`` has dtype float16, float32 or float64; bfloat16, which NumPy lacks, is held as uint16.
+    """
+
+    bits: npt.NDArray[Any]
+    dtype: str
+
+    def values(self) -> npt.NDArray[np.floating[Any]]:
+        """Return the scores as floats: a view, but for bfloat16, which widens to float32."""
+        return widen_bfloat16(self.bits) if self.dtype == "bfloat16" else self.bits
+
+
+def widen_bfloat16(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
+    """Return the exact float32 values of bfloat16 bit patterns."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def round_to(dtype: str, value: npt.ArrayLike) -> npt.NDArray[np.floating[Any]]:
+    """Round to the nearest value of a score dtype; bfloat16 comes back as exact float32."""
+    if dtype != "bfloat16":
+        with np.errstate(over="ignore"):  # a threshold beyond the range becomes an infinity
+            return np.asarray(value).astype(dtype)
+    # Two roundings (to float32, then to bfloat16) would not be one: round to odd in between.
+    exact = np.asarray(value, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        nearest = exact.astype(np.float32)
+    toward_zero = np.where(
+        np.abs(nearest.astype(np.float64)) > np.abs(exact),
+        np.nextafter(nearest, np.float32(0)),
+        nearest,
+    ).astype(np.float32)
+    bits = toward_zero.view(np.uint32)
+    bits = np.where(np.isfinite(exact) & (toward_zero != exact), bits | 1, bits)
+    rounded = (bits + (0x7FFF + ((bits >> 16) & 1))) & np.uint32(0xFFFF0000)
+    result = np.where(
+        np.isnan(exact), np.float32(np.nan), rounded.astype(np.uint32).view(np.float32)
+    )
+    return np.asarray(result, dtype=np.float32)
+
+
+def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
+    """Return ``value`` as a NumPy array without copying arrays or CPU tensors (bar bfloat16)."""
+    if is_tensor(value):
+        if str(value.dtype) == "torch.bfloat16":
+            return as_scores(name, value).values()
+        return np.asarray(_cpu(name, value).numpy())
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"`{name}` must be a plain array, got a masked array")
+    try:
+        return np.asarray(value)
+    except ValueError as error:  # a ragged list
+        raise ValueError(f"`{name}` must be a rectangular array: {error}") from None
+
+
+def as_scores(name: str, value: ArrayLike) -> Scores:
+    """Return floating-point scores of one of the four score dtypes."""
+    if is_tensor(value) and str(value.dtype) == "torch.bfloat16":
+        torch = sys.modules["torch"]
+        bits = _cpu(name, value).view(torch.int16).numpy().view(np.uint16)
+        return Scores(bits, "bfloat16")
+    array = as_array(name, value)
+    if array.dtype.name not in SCORE_DTYPES or not array.dtype.isnative:
+        raise ValueError(
+            f"`{name}` must have one of the dtypes {', '.join(SCORE_DTYPES)} in native byte order, "
+            f"got {array.dtype.str if array.dtype.kind == 'f' else array.dtype}"
+        )
+    if not array.flags.aligned:
+        raise ValueError(
+            f"`{name}` must be aligned in memory, got an unaligned {array.dtype} array"
+        )
+    return Scores(array, array.dtype.name)
+
+
+def as_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.NDArray[np.int64]:
+    """Return integer counts in [low, high]; floats are refused, whole or not."""
+    array = as_array(name, value)
+    if array.size == 0 and not isinstance(value, np.ndarray) and not is_tensor(value):
+        array = array.astype(np.int64)  # an empty list has no dtype of its own
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
+    bad = (array < low) | (array > high)
+    if bad.any():
+        raise ValueError(f"`{name}` must be in [{low}, {high}], got {array[bad][0]} {where(bad)}")
+    return array.astype(np.int64, copy=False)
+
+
+def as_probabilities(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
+    """Return probabilities in [0, 1] as float64; NaN is refused with its position."""
+    array = as_array(name, value)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"`{name}` must be real numbers, got dtype {array.dtype}")
+    result = array.astype(np.float64, copy=False)
+    bad = ~((result >= 0) & (result <= 1))
+    if bad.any():
+        raise ValueError(f"`{name}` must be in [0, 1], got {array[bad][0]} {where(bad)}")
+    return result
+
+
+def where(mask: npt.NDArray[np.bool_]) -> str:
+    """Say where the first True of ``mask`` is."""
+    if mask.ndim == 0:
+        return "as the scalar"
+    index = np.unravel_index(int(np.argmax(mask)), mask.shape)
+    return f"at index {tuple(int(i) for i in index)}"
+
+
+def is_tensor(value: object) -> bool:
+    """Say if ``value`` is a torch tensor, on any device."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _cpu(name: str, tensor: Any) -> Any:
+    if tensor.device.type != "cpu":
+        raise ValueError(
+            f"`{name}` must be on the CPU, got a tensor on {tensor.device}; "
+            "use .cpu(), or bincp.sampling.count_scores, which counts on the device"
+        )
+    return tensor.detach()

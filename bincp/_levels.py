@@ -1,0 +1,54 @@
+"""Exact arithmetic on levels: every rank is decided on the decimal that the user wrote.
+
+``floor(alpha * (n + 1))`` in floating point misses the exact rank for some pairs (n = 9 and
+alpha = 1 - 0.9, for one), and a rank that is one too large loses the guarantee.
+"""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+Level = int | float | str | Decimal | Fraction
+"""A number that decides a rank. A float stands for its shortest decimal: 0.1 is 1/10."""
+
+
+def as_fraction(name: str, value: Level) -> Fraction:
+    """Return the exact rational that ``value`` was written as."""
+    if isinstance(value, bool | np.bool_) or not isinstance(
+        value, int | float | str | Decimal | Fraction | np.integer | np.floating
+    ):
+        raise TypeError(f"`{name}` must be an int, float, str, Decimal or Fraction, got {value!r}")
+    try:
+        return value if isinstance(value, Fraction) else Fraction(str(value).strip())
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"`{name}` must be a finite number, got {value!r}") from None
+
+
+def check_level(name: str, value: Level, *, closed_high: bool = False) -> Fraction:
+    """Return ``value`` as an exact level in (0, 1), or in (0, 1] if ``closed_high``."""
+    level = as_fraction(name, value)
+    if not (0 < level < 1 or (closed_high and level == 1)):
+        raise ValueError(f"`{name}` must be in (0, 1{']' if closed_high else ')'}, got {value!r}")
+    return level
+
+
+def conformal_rank(alpha: Fraction, n: int) -> int:
+    """Return j = floor(alpha (n + 1)): the threshold is the j-th smallest of n scores.
+
+    This is sup{tau : #{score >= tau} >= (1 - alpha)(n + 1)}; rank 0 stands for the threshold -inf,
+    which accepts every label.
+    """
+    return math.floor(alpha * (n + 1))
+
+
+def success_rank(p: Fraction, m: int) -> int:
+    """Return t = ceil(p m): at least a share p of m scores reaches their t-th largest."""
+    return math.ceil(p * m)
+
+
+def float_below(level: Fraction) -> float:
+    """Return the largest double that is at most ``level``."""
+    nearest = float(level)
+    return math.nextafter(nearest, -math.inf) if Fraction(nearest) > level else nearest

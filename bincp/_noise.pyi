@@ -1,0 +1,43 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+MAX_ID: int
+MAX_LENGTH: int
+CALIBRATION: int
+TEST: int
+CALIBRATION_SCORE: int
+TEST_SCORE: int
+GAUSSIAN: int
+UNIFORM: int
+UNIT: int
+
+def philox4x32(
+    counter: tuple[int, int, int, int], key: tuple[int, int]
+) -> tuple[int, int, int, int]: ...
+def add_noise(
+    law: int,
+    scale: float,
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None: ...
+def flip(
+    p_plus: float,
+    p_minus: float,
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None: ...
+def unit_numbers(
+    seed: int, stream: int, ids: npt.NDArray[np.int64], draws: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float32]: ...

@@ -1,0 +1,58 @@
+"""Decision rules: what a calibration folds into the one integer k.
+
+A label is accepted iff at least k of its m' scores reach tau. Each correction maps the success
+rank t of the calibration (t of m scores reach tau) to k through the certificate, evaluated once.
+"""
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+from bincp._binomial import cp_lower, cp_upper
+from bincp._levels import float_below
+from bincp.certificates import Certificate
+
+
+class Rule(NamedTuple):
+    """The least count that is accepted, and the probabilities that it came from."""
+
+    min_count: int
+    p: float  # nominal: t / m, rounded down
+    p_lower: float | None  # confidence bound on p, where the correction uses one
+    certified_p: float  # the certified lower bound at p_lower or p
+
+
+def uncorrected_rule(certificate: Certificate, t: int, m: int, m_test: int) -> Rule:
+    """Accept iff count / m' >= lower(t / m): asymptotic, no finite-sample guarantee."""
+    p = float_below(Fraction(t, m))
+    certified = certificate.lower(p)
+    # In exact arithmetic: a count of exactly certified * m' is accepted, and none below it.
+    return Rule(math.ceil(Fraction(certified) * m_test), p, None, certified)
+
+
+def clopper_pearson_rule(
+    certificate: Certificate, t: int, m: int, m_test: int, level: Fraction
+) -> Rule:
+    """Accept iff the upper bound of count / m' reaches lower(lower bound of t / m).
+
+    Algorithms 1 and 2 of the paper with their Monte-Carlo correction; both bounds have the error
+    probability ``level``.
+    """
+    eta = float_below(level)
+    p_lower = cp_lower(t, m, eta)
+    certified = certificate.lower(p_lower)
+    return Rule(
+        _least_count(certified, m_test, eta), float_below(Fraction(t, m)), p_lower, certified
+    )
+
+
+def _least_count(target: float, m: int, eta: float) -> int:
+    """Return the least count whose upper confidence bound reaches ``target``."""
+    low, high = -1, m  # the upper bound at m is 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cp_upper(middle, m, eta) >= target:
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,0 +1,150 @@
+"""Versioned JSON files of calibrated decision rules: floats as hex, levels as fractions, no pickle.
+
+A field is written and read by one codec, which refuses whatever it would not have written.
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bincp._arrays import SCORE_DTYPES
+
+if TYPE_CHECKING:
+    from bincp.calibration import BinCP
+
+FORMAT = "bincp decision rule"
+VERSION = 1
+
+
+class _Codec(NamedTuple):
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+def _decode_float(text: Any) -> float:
+    value = float.fromhex(_decode_text(text))
+    if math.isnan(value):
+        raise ValueError("NaN")
+    return value
+
+
+def _decode_text(text: Any) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r} is not a string")
+    return text
+
+
+def _decode_count(count: Any) -> int:
+    if type(count) is not int or count < 0:
+        raise ValueError(f"{count!r} is not a count")
+    return count
+
+
+def _decode_description(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is not an object")
+    return value
+
+
+def _decode_dtype(text: Any) -> str:
+    if text not in SCORE_DTYPES:
+        raise ValueError(f"{text!r} is not a dtype of scores")
+    return str(text)
+
+
+def _optional(codec: _Codec) -> _Codec:
+    return _Codec(
+        lambda value: None if value is None else codec.encode(value),
+        lambda value: None if value is None else codec.decode(value),
+    )
+
+
+_FLOAT = _Codec(float.hex, _decode_float)
+_LEVEL = _Codec(str, lambda text: Fraction(_decode_text(text)))
+_COUNT = _Codec(int, _decode_count)
+_TEXT = _Codec(str, _decode_text)
+_DTYPE = _Codec(str, _decode_dtype)
+
+_FIELDS = {
+    "certificate_description": _Codec(dict, _decode_description),
+    "alpha": _LEVEL,
+    "p": _optional(_LEVEL),
+    "tau": _optional(_FLOAT),
+    "correction": _TEXT,
+    "eta": _LEVEL,
+    "tau_": _FLOAT,
+    "min_count_": _optional(_COUNT),
+    "rank_": _COUNT,
+    "success_rank_": _optional(_COUNT),
+    "n_calibration_": _COUNT,
+    "n_samples_": _optional(_COUNT),
+    "n_test_samples_": _optional(_COUNT),
+    "n_classes_": _optional(_COUNT),
+    "dtype_": _optional(_DTYPE),
+    "p_": _FLOAT,
+    "p_lower_": _optional(_FLOAT),
+    "certified_p_": _FLOAT,
+}
+
+
+def write(path: str | os.PathLike[str], calibrated: "BinCP") -> None:
+    """Write to a file beside ``path`` and move it there, so that no half-written rule is left."""
+    fields = {name: codec.encode(getattr(calibrated, name)) for name, codec in _FIELDS.items()}
+    document = {"format": FORMAT, "version": VERSION, **fields}
+    target = Path(path)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", "utf-8")
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str], cls: type["BinCP"]) -> "BinCP":
+    """Read what `write` wrote, or say what is wrong with the file."""
+    text = Path(path).read_bytes()
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: a bincp decision rule must be JSON: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f"{path}: must be a file that BinCP.save wrote, got other JSON")
+    if document.get("version") != VERSION:
+        raise ValueError(
+            f"{path}: version must be {VERSION}, got {document.get('version')!r}; "
+            "a newer bincp may be able to read it"
+        )
+    rule = cls.__new__(cls)
+    rule.certificate = None
+    for name, codec in _FIELDS.items():
+        setattr(rule, name, _decode(path, name, codec, document))
+    _check_consistent(path, rule)
+    return rule
+
+
+def _decode(
+    path: str | os.PathLike[str], name: str, codec: _Codec, document: dict[str, Any]
+) -> Any:
+    try:
+        return codec.decode(document[name])
+    except KeyError:
+        raise ValueError(f"{path}: damaged, `{name}` is missing") from None
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+        raise ValueError(f"{path}: damaged, `{name}`: {error}") from None
+
+
+def _check_consistent(path: str | os.PathLike[str], rule: "BinCP") -> None:
+    """Refuse a rule that no calibration could have left."""
+    sampled = (rule.min_count_, rule.n_samples_, rule.n_test_samples_, rule.dtype_)
+    if any(field is None for field in sampled) != all(field is None for field in sampled):
+        raise ValueError(f"{path}: damaged, {sampled} must be all given or all null")
+    if rule.min_count_ is not None and rule.min_count_ > (rule.n_test_samples_ or 0):
+        raise ValueError(
+            f"{path}: damaged, `min_count_` = {rule.min_count_} exceeds `n_test_samples_`"
+        )
+    if not (0 < rule.alpha < 1 and 0 <= rule.certified_p_ <= rule.p_ <= 1):
+        raise ValueError(f"{path}: damaged, a probability is out of range")

@@ -1,0 +1,66 @@
+"""Why every label ends up in every prediction set, and what would change that."""
+
+import math
+from typing import TYPE_CHECKING
+
+from bincp._binomial import cp_upper
+from bincp._levels import conformal_rank, float_below
+
+if TYPE_CHECKING:
+    from bincp.calibration import BinCP
+
+
+def trivial_cause(calibrated: "BinCP") -> str | None:
+    """Return the cause and the cure where sets are trivial, else None."""
+    if calibrated.rank_ == 0:
+        return _too_few_points(calibrated)
+    if calibrated.min_count_ is None:
+        return _radius(calibrated) if calibrated.certified_p_ == 0 else None
+    return _too_low(calibrated) if calibrated.min_count_ == 0 else None
+
+
+def _too_few_points(calibrated: "BinCP") -> str:
+    n = calibrated.n_calibration_
+    spent = calibrated.eta if calibrated.p_lower_ is not None else 0
+    level = calibrated.alpha - spent
+    needed = math.ceil(1 / level) - 1
+    name = f"alpha = {float(calibrated.alpha):g}"
+    cure = f"at least {needed} calibration points or a larger alpha"
+    if spent:
+        name = f"alpha - eta = {float(level):g}"
+        if conformal_rank(calibrated.alpha, n):
+            cure = f"at least {needed} calibration points or a smaller eta"
+    return f"n = {n} calibration points are too few for {name}; {cure} would fix it"
+
+
+def _too_low(calibrated: "BinCP") -> str:
+    if calibrated.success_rank_ == 0:
+        return (
+            f"tau = {calibrated.tau_!r} is out of reach for too many of the calibration points' "
+            f"scores at alpha = {float(calibrated.alpha):g}; a lower tau would fix it"
+        )
+    return _too_few_samples(calibrated) or _radius(calibrated)
+
+
+def _too_few_samples(calibrated: "BinCP") -> str | None:
+    """Blame the samples where even without an attack a count of 0 would be accepted."""
+    p, m, m_test = calibrated.p_lower_, calibrated.n_samples_, calibrated.n_test_samples_
+    if p is None or m is None or m_test is None or calibrated.n_classes_ is None:
+        return None
+    level = calibrated.eta / (calibrated.n_calibration_ + calibrated.n_classes_)
+    if cp_upper(0, m_test, float_below(level)) < p:
+        return None
+    return (
+        f"m = {m} samples for calibration and m' = {m_test} for prediction are too few for "
+        f"eta = {float(calibrated.eta):g}; more samples, or a larger p or eta, would fix it"
+    )
+
+
+def _radius(calibrated: "BinCP") -> str:
+    start = calibrated.p_ if calibrated.p_lower_ is None else calibrated.p_lower_
+    samples = "" if calibrated.n_samples_ is None else ", more samples"
+    return (
+        f"the radius is too large: the certificate lowers p = {start:.4g} to "
+        f"{calibrated.certified_p_:.4g}; a smaller radius, more noise, a larger p{samples} "
+        "would fix it"
+    )

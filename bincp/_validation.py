@@ -1,0 +1,51 @@
+"""Checks of scalar arguments: the argument, what it must be, and what it got."""
+
+import math
+import operator
+from numbers import Real
+
+import numpy as np
+
+
+def check_integer(name: str, value: object, *, low: int, high: int | None = None) -> int:
+    """Return ``value`` as an int in [low, high]; bools and floats are refused, not rounded."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"`{name}` must be an integer, got {value!r}")
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"`{name}` must be an integer, got {value!r}") from None
+    if number < low or (high is not None and number > high):
+        wanted = f"at least {low}" if high is None else f"in [{low}, {high}]"
+        raise ValueError(f"`{name}` must be {wanted}, got {number}")
+    return number
+
+
+def check_real(
+    name: str, value: object, *, low: float = -math.inf, open_low: bool = False
+) -> float:
+    """Return ``value`` as a finite float, at least ``low`` (above ``low`` if ``open_low``)."""
+    number = _as_float(name, value)
+    # Written so that NaN fails.
+    above = number > low if open_low else number >= low
+    if not (above and math.isfinite(number)):
+        wanted = "finite" if low == -math.inf else f"finite and {'>' if open_low else '>='} {low:g}"
+        raise ValueError(f"`{name}` must be {wanted}, got {value!r}")
+    return number
+
+
+def check_probability(name: str, value: object) -> float:
+    """Return ``value`` as a float in [0, 1]."""
+    number = _as_float(name, value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"`{name}` must be in [0, 1], got {value!r}")
+    return number
+
+
+def _as_float(name: str, value: object) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"`{name}` must be a real number, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:  # an integer or fraction beyond the doubles
+        return math.inf if value > 0 else -math.inf

@@ -1,0 +1,474 @@
+"""BinCP: calibration of the threshold pair (p, tau), and prediction by integer comparison."""
+
+import math
+import warnings
+from fractions import Fraction
+from numbers import Real
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp import _storage
+from bincp._arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores, round_to
+from bincp._levels import Level, check_level, conformal_rank, success_rank
+from bincp._rules import Rule, clopper_pearson_rule, uncorrected_rule
+from bincp._selection import select_threshold
+from bincp._triviality import trivial_cause
+from bincp._validation import check_integer
+from bincp.certificates import Certificate
+from bincp.counting import count_exceedances, decide
+from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
+
+__all__ = ["BinCP"]
+
+CORRECTIONS = ("clopper-pearson", "none")
+DEFAULT_P = Fraction(3, 5)
+MAX_SAMPLES = 2**31 - 1
+
+
+class BinCP:
+    """Robust conformal prediction with a single binary certificate.
+
+    Calibration takes sampled scores of the true labels under randomised smoothing, and finds a
+    threshold tau and a least count k: a label belongs to the prediction set iff at least k of its
+    m' sampled scores reach tau. If the calibration set and the test point (before the attack) are
+    exchangeable, the set of any input in the ball around the test point contains the true label
+    with probability at least 1 - alpha.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the smoothing scheme that draws the scores, for the ball to be robust against.
+    alpha : int, float, str, Decimal or Fraction
+        Miscoverage level in (0, 1); the nominal coverage is 1 - alpha. A float stands for its
+        shortest decimal, 0.1 for 1/10.
+    p : int, float, str, Decimal or Fraction, optional
+        Fix p in (0, 1] and calibrate tau (Algorithm 2 of the paper). 0.6 if neither `p` nor `tau`
+        is given.
+    tau : float, optional
+        Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
+    correction : {"clopper-pearson", "none"}
+        Of the error of sampling. "clopper-pearson": the paper's, with confidence bounds of error
+        probability eta / (n + K) each and the conformal level alpha - eta. "none": the sampled
+        frequencies are taken for probabilities; no finite-sample guarantee.
+    eta : int, float, str, Decimal or Fraction
+        Share of alpha spent on sampling error, in (0, alpha). Used by "clopper-pearson" only.
+
+    Attributes
+    ----------
+    tau_ : float
+        Threshold; -inf where the calibration set is too small for alpha.
+    min_count_ : int or None
+        k, the least count that is accepted; None after `calibrate_exact`.
+    rank_ : int
+        j: tau (or the count) is the j-th smallest over the calibration set.
+    success_rank_ : int or None
+        t: at least t of the m scores of a calibration point reach its own threshold.
+    n_calibration_, n_samples_, n_test_samples_ : int or None
+        n, m and m'.
+    dtype_ : str or None
+        Dtype of the scores, e.g. "float32".
+    p_ : float
+        Nominal p, t / m.
+    p_lower_ : float or None
+        Confidence bound on p, with "clopper-pearson".
+    certified_p_ : float
+        Certified lower bound at `p_lower_`, or at `p_`.
+
+    Notes
+    -----
+    For "clopper-pearson" the test draws must be i.i.d. given the input, independent of the
+    calibration, and unknown to the adversary; the draws of one calibration point must be i.i.d.
+
+    References
+    ----------
+    Zargarbashi and Bojchevski, "Robust conformal prediction with a single binary certificate",
+    ICLR 2025.
+
+    Examples
+    --------
+    >>> import bincp, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+    >>> true_scores = rng.normal(1, 0.3, (200, 128))          # (n, m)
+    >>> rule = bincp.BinCP(certificate, alpha=0.1).calibrate(true_scores, n_classes=3)
+    >>> scores = rng.normal([[1], [0], [-1]], 0.3, (5, 3, 128))  # (n, K, m')
+    >>> rule.predict_set(scores)[0]
+    array([ True, False, False])
+    """
+
+    tau_: float
+    min_count_: int | None
+    rank_: int
+    success_rank_: int | None
+    n_calibration_: int
+    n_samples_: int | None
+    n_test_samples_: int | None
+    n_classes_: int | None
+    dtype_: str | None
+    p_: float
+    p_lower_: float | None
+    certified_p_: float
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        *,
+        alpha: Level = 0.1,
+        p: Level | None = None,
+        tau: float | None = None,
+        correction: str = "clopper-pearson",
+        eta: Level = 1e-3,
+    ) -> None:
+        if not isinstance(certificate, Certificate):
+            raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+        if correction not in CORRECTIONS:
+            raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
+        if p is not None and tau is not None:
+            raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
+        self.certificate: Certificate | None = certificate
+        self.certificate_description = certificate.describe()
+        self.alpha = check_level("alpha", alpha)
+        self.p = None if p is None else check_level("p", p, closed_high=True)
+        self.tau = None if tau is None else _check_tau(tau)
+        self.correction = correction
+        self.eta = check_level("eta", eta)
+        if correction == "clopper-pearson" and self.eta >= self.alpha:
+            raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
+
+    # ---- calibration ------------------------------------------------------------------------
+
+    def calibrate(
+        self,
+        true_scores: ArrayLike,
+        *,
+        n_classes: int | None = None,
+        n_test_samples: int | None = None,
+    ) -> "BinCP":
+        """Calibrate on sampled scores of the true labels.
+
+        Parameters
+        ----------
+        true_scores : array_like of float16, bfloat16, float32 or float64, shape (n, m)
+            m sampled scores of the true label of each of n calibration points; larger means better
+            agreement.
+        n_classes : int, optional
+            Number of classes K; needed by "clopper-pearson", which spends eta / (n + K) a bound.
+        n_test_samples : int, optional
+            m', number of samples at prediction; m if not given.
+
+        Returns
+        -------
+        BinCP
+            The object itself, calibrated.
+
+        Warns
+        -----
+        TrivialSetWarning
+            If every label will be in every set; the message names the cause and the cure.
+
+        Raises
+        ------
+        TypeError
+            If a number is not an integer, or `n_classes` is missing where it is needed.
+        ValueError
+            If the scores have a wrong shape or dtype or hold NaN, or a number is out of range.
+        """
+        self._require_certificate()
+        scores = as_scores("true_scores", true_scores)
+        n, m = _check_true_scores(scores)
+        m_test = (
+            m
+            if n_test_samples is None
+            else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_SAMPLES)
+        )
+        rank = conformal_rank(self._conformal_level(), n)
+        if self.tau is None:
+            t = success_rank(DEFAULT_P if self.p is None else self.p, m)
+            tau = self._find_threshold(scores, t, rank)
+        else:
+            tau = float(round_to(scores.dtype, self.tau))
+            t = _find_success_rank(true_scores, tau, rank)
+        classes = self._check_classes(n_classes)
+        rule = self._decision_rule(t, n, m, m_test, classes)
+        self.tau_ = tau if rank else -math.inf
+        self.min_count_ = rule.min_count if rank else 0
+        self.rank_ = rank
+        self.success_rank_ = t
+        self.n_calibration_ = n
+        self.n_samples_ = m
+        self.n_test_samples_ = m_test
+        self.n_classes_ = classes
+        self.dtype_ = scores.dtype
+        self.p_, self.p_lower_, self.certified_p_ = rule.p, rule.p_lower, rule.certified_p
+        self._warn_if_trivial()
+        return self
+
+    def calibrate_exact(self, probabilities: ArrayLike, *, tau: float) -> "BinCP":
+        """Calibrate on exact probabilities of derandomised smoothing, without any correction.
+
+        Parameters
+        ----------
+        probabilities : array_like of float, shape (n,)
+            Probability that the score of the true label reaches `tau`, for each calibration point.
+        tau : float
+            The threshold that they were computed at, fixed in advance.
+
+        Returns
+        -------
+        BinCP
+            The object itself, calibrated for `predict_set_exact`.
+
+        Warns
+        -----
+        TrivialSetWarning
+            If every label will be in every set.
+
+        Raises
+        ------
+        ValueError
+            If a probability is outside [0, 1] or NaN, or the shape is wrong; if `tau` is NaN or not
+            the one of the constructor; or if the constructor was given `p`.
+        """
+        certificate = self._require_certificate()
+        values = as_probabilities("probabilities", probabilities)
+        if values.ndim != 1 or values.size == 0:
+            raise ValueError(f"`probabilities` must have shape (n,), n >= 1, got {values.shape}")
+        threshold = _check_tau(tau)
+        if self.p is not None or self.tau not in (None, threshold):
+            raise ValueError(
+                f"`tau` must be the one that the constructor fixed, if any, and `p` not given; "
+                f"got tau = {tau!r} with p = {self.p} and tau = {self.tau} in the constructor"
+            )
+        rank = conformal_rank(self.alpha, values.size)
+        p = float(np.partition(values, rank - 1)[rank - 1]) if rank else 0.0
+        self.tau_ = threshold
+        self.min_count_ = self.success_rank_ = None
+        self.rank_ = rank
+        self.n_calibration_ = values.size
+        self.n_samples_ = self.n_test_samples_ = self.n_classes_ = self.dtype_ = None
+        self.p_, self.p_lower_, self.certified_p_ = p, None, certificate.lower(p)
+        self._warn_if_trivial()
+        return self
+
+    # ---- prediction -------------------------------------------------------------------------
+
+    def predict_set(self, scores: ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the prediction sets of inputs with sampled scores.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n, K, m')
+            m' sampled scores of each label of each input, of the dtype calibrated with.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Whether the set of input i contains label y.
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        ValueError
+            If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
+        """
+        min_count, m_test = self._calibrated()
+        checked = as_scores("scores", scores)
+        if checked.dtype != self.dtype_:
+            raise ValueError(
+                f"`scores` must have the dtype calibrated with, {self.dtype_}, got {checked.dtype}"
+            )
+        self._check_label_shape("scores", checked.bits.shape, ndim=3)
+        if checked.bits.shape[2] != m_test:
+            raise ValueError(
+                f"`scores` must have the m' = {m_test} samples calibrated for on the last axis, "
+                f"got {checked.bits.shape[2]}; calibrate takes another m' as n_test_samples"
+            )
+        return decide(scores, self.tau_, min_count)
+
+    def predict_set_from_counts(self, counts: ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the prediction sets of inputs with exceedance counts.
+
+        Parameters
+        ----------
+        counts : array_like of int, shape (n, K)
+            How many of the m' scores of each label reach `tau_`, compared in the dtype calibrated
+            with.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        TypeError
+            If the counts are not integers.
+        ValueError
+            If a count is outside [0, m'], or the shape is wrong.
+        """
+        min_count, m_test = self._calibrated()
+        checked = as_counts("counts", counts, high=m_test)
+        self._check_label_shape("counts", checked.shape, ndim=2)
+        return checked >= min_count
+
+    def predict_set_exact(self, probabilities: ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the prediction sets of inputs with exact probabilities.
+
+        Parameters
+        ----------
+        probabilities : array_like of float, shape (n, K)
+            Probability that the score of each label reaches `tau_`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate_exact` has not been called.
+        ValueError
+            If a probability is outside [0, 1] or NaN, or the shape is wrong.
+        """
+        if not self._is_calibrated() or self.min_count_ is not None:
+            raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
+        values = as_probabilities("probabilities", probabilities)
+        self._check_label_shape("probabilities", values.shape, ndim=2)
+        return values >= self.certified_p_
+
+    # ---- storage ----------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the calibrated decision rule as versioned JSON; it loads back exactly.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; replaced only once the new one is complete.
+
+        Raises
+        ------
+        NotCalibratedError
+            If nothing has been calibrated.
+        OSError
+            If the file cannot be written.
+        """
+        if not self._is_calibrated():
+            raise NotCalibratedError("call calibrate() before save()")
+        _storage.write(path, self)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "BinCP":
+        """Read a decision rule that `save` wrote.
+
+        It predicts as the saved one did. The file holds the certificate by description only, so
+        calibrating again needs a new object.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        BinCP
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        ValueError
+            If it is not a decision rule, is damaged, or was written by a newer version.
+        """
+        return _storage.read(path, cls)
+
+    # ---- steps ------------------------------------------------------------------------------
+
+    def _require_certificate(self) -> Certificate:
+        if self.certificate is None:
+            raise CertificateError(
+                "a loaded BinCP holds its certificate by description only; "
+                "make a new BinCP to calibrate again"
+            )
+        return self.certificate
+
+    def _conformal_level(self) -> Fraction:
+        return self.alpha - self.eta if self.correction == "clopper-pearson" else self.alpha
+
+    def _find_threshold(self, scores: Scores, t: int, rank: int) -> float:
+        values = scores.values()
+        if rank:
+            return select_threshold(values, t, rank)
+        count_exceedances(values, -math.inf)  # still no place for NaN
+        return -math.inf
+
+    def _check_classes(self, n_classes: int | None) -> int | None:
+        if n_classes is not None:
+            return check_integer("n_classes", n_classes, low=1)
+        if self.correction == "clopper-pearson":
+            raise TypeError(
+                'calibrate() needs `n_classes` with correction="clopper-pearson", got None'
+            )
+        return None
+
+    def _decision_rule(self, t: int, n: int, m: int, m_test: int, classes: int | None) -> Rule:
+        certificate = self._require_certificate()
+        if self.correction == "none":
+            return uncorrected_rule(certificate, t, m, m_test)
+        assert classes is not None
+        return clopper_pearson_rule(certificate, t, m, m_test, self.eta / (n + classes))
+
+    def _is_calibrated(self) -> bool:
+        return hasattr(self, "tau_")
+
+    def _calibrated(self) -> tuple[int, int]:
+        """Return (k, m') of a sampled calibration."""
+        if not self._is_calibrated() or self.min_count_ is None or self.n_test_samples_ is None:
+            raise NotCalibratedError("call calibrate() before predicting from sampled scores")
+        return self.min_count_, self.n_test_samples_
+
+    def _check_label_shape(self, name: str, shape: tuple[int, ...], *, ndim: int) -> None:
+        wanted = "(n, K)" if ndim == 2 else "(n, K, m')"
+        if len(shape) != ndim:
+            raise ValueError(f"`{name}` must have shape {wanted}, got {shape}")
+        if self.n_classes_ is not None and shape[1] != self.n_classes_:
+            raise ValueError(
+                f"`{name}` must have shape {wanted} with the K = {self.n_classes_} calibrated for, "
+                f"got {shape}"
+            )
+
+    def _warn_if_trivial(self) -> None:
+        cause = trivial_cause(self)
+        if cause is not None:
+            warnings.warn(
+                f"every label will be in every prediction set: {cause}",
+                TrivialSetWarning,
+                stacklevel=3,
+            )
+
+
+def _check_tau(tau: Any) -> float:
+    if isinstance(tau, bool | np.bool_) or not isinstance(tau, Real):
+        raise TypeError(f"`tau` must be a real number, got {tau!r}")
+    if math.isnan(tau):
+        raise ValueError(f"`tau` must not be NaN, got {tau!r}")
+    return float(tau)
+
+
+def _check_true_scores(scores: Scores) -> tuple[int, int]:
+    shape = scores.bits.shape
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(f"`true_scores` must have shape (n, m) with n, m >= 1, got {shape}")
+    n, m = shape
+    check_integer("true_scores.shape[1]", m, low=1, high=MAX_SAMPLES)
+    return n, m
+
+
+def _find_success_rank(true_scores: ArrayLike, tau: float, rank: int) -> int:
+    """Return the rank-th smallest exceedance count; 0 where the rank is."""
+    counts = count_exceedances(true_scores, tau)
+    return int(np.partition(counts, rank - 1)[rank - 1]) if rank else 0

@@ -1,0 +1,569 @@
+"""Certificates: how far an adversary can lower the probability that a score reaches tau.
+
+A certificate is two increasing maps on [0, 1]: ``lower`` over the perturbation ball and ``upper``
+over the inverted ball, tied by the law ``upper(p) >= q  <=>  p >= lower(q)``. The law is what lets
+one scalar certificate serve a whole data set. (It holds where a bound is clipped or saturated, too,
+unlike the identity ``lower(upper(p)) == p``, which needs strictly increasing bounds.)
+"""
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, Protocol, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp import _operators
+from bincp._arrays import ArrayLike, as_array, as_probabilities
+from bincp._law import check_law
+from bincp._validation import check_probability, check_real
+from bincp.errors import CertificateError
+
+__all__ = ["Bound", "Certificate"]
+
+Bound = Callable[[float], float]
+"""A bound of a certificate: one probability in, one out, non-decreasing."""
+
+_MASS_TOLERANCE = 1e-9
+# Masses are right to 8 units, and ratios are ordered to 2; see bincp_regions in csrc/knapsack.h.
+_MASS_SLACK = 10 * 2.0**-53
+_TRUE_MIN = 5e-324
+
+
+class _Operator(Protocol):
+    """What a certificate is made of; compiled operators have this shape, too."""
+
+    @property
+    def name(self) -> str: ...
+    def lower(self, p: float, /) -> float: ...
+    def upper(self, p: float, /) -> float: ...
+    def lower_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64], /) -> None: ...
+    def upper_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64], /) -> None: ...
+
+
+class _PythonOperator:
+    """Two Python functions as an operator; without `upper`, the generalised inverse of `lower`."""
+
+    def __init__(self, name: str, lower: Bound, upper: Bound | None = None) -> None:
+        self.name = name
+        self._lower = lower
+        self._upper = upper
+
+    def lower(self, p: float) -> float:
+        return _checked("lower", self._lower, p)
+
+    def upper(self, p: float) -> float:
+        if self._upper is None:
+            return _largest_preimage(self.lower, p)
+        return _checked("upper", self._upper, p)
+
+    def lower_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:
+        out[:] = [self.lower(float(value)) for value in p]
+
+    def upper_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:
+        out[:] = [self.upper(float(value)) for value in p]
+
+
+class Certificate:
+    """The certificate of one smoothing scheme for one perturbation ball.
+
+    Made by :func:`bincp.certify`, :meth:`from_regions`, :meth:`from_radius` or
+    :meth:`from_bounds`; never changed afterwards. Certificates can be pickled where what they are
+    made of can.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
+    >>> round(certificate.lower(0.9), 6), round(certificate.upper(0.9), 6)
+    (0.610857, 0.988748)
+    """
+
+    __slots__ = ("_description", "_inverse", "_operator", "_recipe")
+
+    _operator: _Operator
+    _description: dict[str, Any]
+    _inverse: Callable[[], "Certificate"] | None
+    _recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "`Certificate` is not made directly: use bincp.certify, Certificate.from_regions, "
+            "Certificate.from_radius or Certificate.from_bounds"
+        )
+
+    @property
+    def operator(self) -> Any:
+        """What evaluates the bounds; for a compiled one a ``bincp._operators.Operator``.
+
+        Compiled code cimports that class and calls it without the GIL, see the README.
+        """
+        return self._operator
+
+    @overload
+    def lower(self, p: float) -> float: ...
+    @overload
+    def lower(self, p: ArrayLike) -> Any: ...
+    def lower(self, p: ArrayLike) -> Any:
+        """Worst-case probability over the ball, rounded down.
+
+        Parameters
+        ----------
+        p : float or array_like
+            Probability in [0, 1] that a score of the clean input reaches the threshold.
+
+        Returns
+        -------
+        float or ndarray of float64
+            Certified lower bound at any input in the ball, of the shape of `p`; at most `p`.
+
+        Raises
+        ------
+        TypeError
+            If `p` does not hold real numbers.
+        ValueError
+            If a value is outside [0, 1] or NaN.
+        """
+        if type(p) is float and 0.0 <= p <= 1.0:
+            return self._operator.lower(p)
+        return _evaluate(self._operator.lower, self._operator.lower_fill, p)
+
+    @overload
+    def upper(self, p: float) -> float: ...
+    @overload
+    def upper(self, p: ArrayLike) -> Any: ...
+    def upper(self, p: ArrayLike) -> Any:
+        """Best-case probability over the inverted ball, rounded up.
+
+        Parameters
+        ----------
+        p : float or array_like
+            Probability in [0, 1] that a score of the perturbed input reaches the threshold.
+
+        Returns
+        -------
+        float or ndarray of float64
+            Certified upper bound at the clean input, of the shape of `p`; at least `p`.
+
+        Raises
+        ------
+        TypeError
+            If `p` does not hold real numbers.
+        ValueError
+            If a value is outside [0, 1] or NaN.
+        """
+        if type(p) is float and 0.0 <= p <= 1.0:
+            return self._operator.upper(p)
+        return _evaluate(self._operator.upper, self._operator.upper_fill, p)
+
+    def inverse(self) -> "Certificate":
+        """Return the certificate of the inverted ball.
+
+        Its `lower` is over the inverted ball and its `upper` over the ball itself.
+
+        Raises
+        ------
+        CertificateError
+            If the scheme has no certificate for the inverted ball.
+        """
+        if self._inverse is None:
+            raise CertificateError(f"{self!r} does not know its inverted ball: use bincp.certify")
+        return self._inverse()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the certificate is, as plain JSON values.
+
+        Returns
+        -------
+        dict
+            ``operator``: its name; where they are known ``smoothing`` and ``ball``: their type and
+            parameters; and what a user must know of it, such as a norm conversion, under ``note``.
+        """
+        return copy.deepcopy(self._description)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{key}={_show(value)}" for key, value in self._description.items())
+        return f"Certificate({parts})"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        if self._recipe is None:
+            raise TypeError(f"{self!r} cannot be pickled: use bincp.certify")
+        return self._recipe
+
+    @classmethod
+    def from_regions(cls, mass: ArrayLike, perturbed_mass: ArrayLike) -> Self:
+        """Certificate of a discrete smoothing from its likelihood-ratio regions.
+
+        Each region is a set of outcomes of the noise with one likelihood ratio. `lower` is the
+        fractional knapsack (Neyman-Pearson): regions are filled in decreasing order of
+        mass / perturbed_mass; `upper` is the maximum with the two masses exchanged.
+
+        Parameters
+        ----------
+        mass : array_like of float, shape (n_regions,)
+            Probability of each region at the clean input. Sums to 1 within 1e-9.
+        perturbed_mass : array_like of float, shape (n_regions,)
+            Probability of the same regions at the worst input of the ball. Sums to 1 within 1e-9.
+
+        Returns
+        -------
+        Certificate
+            Rounded outward for masses that are right to 8 units in the last place.
+
+        Raises
+        ------
+        TypeError
+            If the masses are not real numbers.
+        ValueError
+            If the shapes differ, a mass is outside [0, 1] or NaN, or the sums are not 1.
+
+        References
+        ----------
+        Lee et al., "Tight certificates of adversarial robustness for randomly smoothed
+        classifiers", NeurIPS 2019, Section 3.2.
+
+        Examples
+        --------
+        >>> certificate = Certificate.from_regions([0.7, 0.3], [0.2, 0.8])
+        >>> round(certificate.lower(0.9), 12)
+        0.733333333333
+        """
+        clean, perturbed = _masses("mass", mass), _masses("perturbed_mass", perturbed_mass)
+        if clean.shape != perturbed.shape:
+            raise ValueError(
+                f"`perturbed_mass` must have the shape of `mass`, {clean.shape}, "
+                f"got {perturbed.shape}"
+            )
+        order = _by_decreasing_ratio(clean, perturbed)
+        operator = (
+            _operators.identity()
+            if np.array_equal(clean, perturbed)
+            else _operators.regions(
+                clean[order], perturbed[order], _MASS_SLACK, len(clean) * _TRUE_MIN
+            )
+        )
+        return cls._make(
+            operator,
+            {"operator": "regions", "n_regions": len(clean)},
+            inverse=lambda: cls.from_regions(perturbed, clean),
+            recipe=(cls.from_regions, (clean, perturbed)),
+        )
+
+    @classmethod
+    def from_radius(
+        cls, radius_fn: Callable[[float], float], r: float, *, additive: bool = False
+    ) -> Self:
+        """Certificate from the certified radius of an existing binary certificate.
+
+        A radius at the decision threshold 1/2 proves only that the probability stays at or above
+        1/2 within that radius: `lower(p)` is 1/2 where ``radius_fn(p) >= r``, else 0.
+
+        Parameters
+        ----------
+        radius_fn : callable
+            Certified radius for a probability p in [0, 1]: a float, non-decreasing, possibly
+            infinite, for floats. The ball is taken for symmetric, as that of a norm is.
+        r : float
+            Radius of the ball, >= 0, in the units of `radius_fn`.
+        additive : bool
+            Declare that radii add up: ``radius_fn(lower(p)) == radius_fn(p) - r``, as for
+            Gaussian noise and whatever else has R(p) = F^-1(p) up to scale. `radius_fn` must then
+            be negative below 1/2; where it is clipped at 0 the bound is 0.
+
+        Returns
+        -------
+        Certificate
+            Bounds are the safe ends of brackets of adjacent doubles, for the values that
+            `radius_fn` returns; its own rounding is its writer's concern.
+
+        Raises
+        ------
+        TypeError
+            If `radius_fn` is not callable, or `r` not a real number.
+        ValueError
+            If `r` is negative or not finite.
+        CertificateError
+            If the radius raises or is NaN, or breaks the law of certificates (it must not
+            decrease).
+
+        Examples
+        --------
+        >>> from statistics import NormalDist
+        >>> def radius(p):
+        ...     return 0.25 * NormalDist().inv_cdf(p) if 0 < p < 1 else (p - 0.5) * float("inf")
+        >>> round(Certificate.from_radius(radius, 0.25, additive=True).lower(0.9), 6)
+        0.610857
+        >>> Certificate.from_radius(radius, 0.25).lower(0.9)
+        0.5
+        """
+        if not callable(radius_fn):
+            raise TypeError(f"`radius_fn` must be callable, got {radius_fn!r}")
+        distance = check_real("r", r, low=0)
+        name = "additive radius" if additive else "radius at 1/2"
+        bounds = (_AdditiveRadius if additive else _HalfRadius)(radius_fn, distance)
+        certificate = cls._make(
+            _PythonOperator(name, bounds.lower, bounds.upper),
+            {"operator": name, "r": distance},
+            inverse=lambda: certificate,
+            recipe=(_rebuild_radius, (cls, radius_fn, distance, additive)),
+        )
+        check_law(certificate)
+        return certificate
+
+    @classmethod
+    def from_bounds(cls, lower: Bound, upper: Bound | None = None, *, name: str = "bounds") -> Self:
+        """Certificate from a pair of Python functions, or from the lower bound alone.
+
+        Parameters
+        ----------
+        lower : callable
+            Worst-case probability over the ball for one probability: float to float,
+            non-decreasing, at most its argument, rounded down by whoever wrote it.
+        upper : callable, optional
+            Best-case probability over the inverted ball. Without it, the generalised inverse of
+            `lower` is used: the largest q with ``lower(q) <= p``.
+        name : str
+            Name for messages.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        TypeError
+            If a bound is not callable.
+        CertificateError
+            If the pair breaks the law of certificates; the message names p.
+
+        Examples
+        --------
+        >>> certificate = Certificate.from_bounds(lambda p: max(p - 0.1, 0.0))
+        >>> certificate.upper(0.5) >= 0.6
+        True
+        """
+        for argument, bound in (("lower", lower), ("upper", upper)):
+            if not (callable(bound) or (argument == "upper" and bound is None)):
+                raise TypeError(f"`{argument}` must be callable, got {bound!r}")
+        certificate = cls._make(
+            _PythonOperator(name, lower, upper),
+            {"operator": name},
+            inverse=lambda: cls.from_bounds(
+                _Mirror(certificate).lower, _Mirror(certificate).upper, name=f"inverse of {name}"
+            ),
+            recipe=(_rebuild_bounds, (cls, lower, upper, name)),
+        )
+        check_law(certificate)
+        return certificate
+
+    @classmethod
+    def _from_operator(cls, operator: _Operator, **note: str) -> Self:
+        """Wrap a compiled operator; `bincp.certify` adds how it is inverted and rebuilt."""
+        return cls._make(operator, {"operator": operator.name, **note})
+
+    @classmethod
+    def _make(
+        cls,
+        operator: _Operator,
+        description: dict[str, Any],
+        *,
+        inverse: Callable[[], "Certificate"] | None = None,
+        recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
+    ) -> Self:
+        certificate = object.__new__(cls)
+        certificate._operator = operator
+        certificate._description = description
+        certificate._inverse = inverse
+        certificate._recipe = recipe
+        return certificate
+
+
+# ---- bounds made from other functions -------------------------------------------------------
+
+
+class _HalfRadius:
+    """A radius at threshold 1/2 proves 1/2 or nothing."""
+
+    def __init__(self, radius_fn: Callable[[float], float], r: float) -> None:
+        self.radius_fn, self.r = radius_fn, r
+
+    def lower(self, p: float) -> float:
+        # At r = 0 a probability below 1/2 has the radius 0, too, but is no proof of 1/2.
+        return 0.5 if p >= 0.5 and _radius(self.radius_fn, p) >= self.r else 0.0
+
+    def upper(self, p: float) -> float:
+        return _largest_preimage(self.lower, p)
+
+
+class _AdditiveRadius:
+    """Radii that add up: R(lower(p)) = R(p) - r and R(upper(p)) = R(p) + r.
+
+    Where R is flat, `lower` takes the least solution and `upper` the largest. Infinite radii are
+    solved without rounding, so that certainty stays certainty.
+    """
+
+    def __init__(self, radius_fn: Callable[[float], float], r: float) -> None:
+        self.radius_fn, self.r = radius_fn, r
+
+    def lower(self, p: float) -> float:
+        if self.r == 0:
+            return p
+        target = _add(self._radius(p), -self.r, up=False)
+        if self._radius(0.0) >= target:
+            return 0.0
+        short, reaching = _bracket(lambda q: self._radius(q) < target, 0.0, p)
+        return reaching if target == math.inf else short
+
+    def upper(self, p: float) -> float:
+        if self.r == 0:
+            return p
+        target = _add(self._radius(p), self.r, up=True)
+        if self._radius(1.0) <= target:
+            return 1.0
+        within, beyond = _bracket(lambda q: self._radius(q) <= target, p, 1.0)
+        return within if target == -math.inf else beyond
+
+    def _radius(self, p: float) -> float:
+        return _radius(self.radius_fn, p)
+
+
+def _radius(radius_fn: Callable[[float], float], p: float) -> float:
+    radius = float(radius_fn(p))
+    if math.isnan(radius):
+        raise CertificateError(f"radius_fn({p!r}) must be a number, got {radius!r}")
+    return radius
+
+
+def _largest_preimage(lower: Bound, p: float) -> float:
+    """Return the generalised inverse: the largest q with lower(q) <= p, from above."""
+    if lower(1.0) <= p:
+        return 1.0
+    # lower(0) <= 0 <= p by the law, which a broken operator fails elsewhere.
+    _, outside = _bracket(lambda q: lower(q) <= p, 0.0, 1.0)
+    return outside
+
+
+def _bracket(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Return adjacent doubles around the switch of `holds` from True (at `low`) to False.
+
+    Bisects the bit patterns, which order non-negative doubles: at most 63 steps at any scale.
+    If `holds` is True at `high` as well, both ends are `high`.
+    """
+    if holds(high):
+        return high, high
+    inside, outside = _bits(low), _bits(high)
+    while outside - inside > 1:
+        middle = (inside + outside) // 2
+        if holds(_from_bits(middle)):
+            inside = middle
+        else:
+            outside = middle
+    return _from_bits(inside), _from_bits(outside)
+
+
+def _bits(value: float) -> int:
+    return int(np.float64(value).view(np.int64))
+
+
+def _from_bits(bits: int) -> float:
+    return float(np.int64(bits).view(np.float64))
+
+
+class _Mirror:
+    """Bounds of the inverted ball: what a set loses, its complement gains."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        self.certificate = certificate
+
+    def lower(self, p: float) -> float:
+        return _complement(self.certificate.upper(_complement(p, up=True)), up=False)
+
+    def upper(self, p: float) -> float:
+        return _complement(self.certificate.lower(_complement(p, up=False)), up=True)
+
+
+def _complement(p: float, *, up: bool) -> float:
+    """Return 1 - p, rounded in the given direction."""
+    return _add(1.0, -p, up=up)
+
+
+def _add(a: float, b: float, *, up: bool) -> float:
+    """Return a + b, rounded in the given direction."""
+    value = a + b
+    part = value - a
+    error = (a - (value - part)) + (b - part)  # exact (Knuth); NaN where a or b is infinite
+    if up and error > 0:
+        return math.nextafter(value, math.inf)
+    if not up and error < 0:
+        return math.nextafter(value, -math.inf)
+    return value
+
+
+# ---- helpers --------------------------------------------------------------------------------
+
+
+def _evaluate(
+    bound: Bound,
+    fill: Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], None],
+    p: ArrayLike,
+) -> float | npt.NDArray[np.float64]:
+    if np.isscalar(p):
+        return bound(check_probability("p", p))
+    values = as_probabilities("p", p)
+    out = np.empty(values.shape)
+    fill(np.ascontiguousarray(values).reshape(-1), out.reshape(-1))
+    return out
+
+
+def _checked(name: str, bound: Bound, p: float) -> float:
+    """Return ``bound(p)``, whose code may do anything, as a float in [0, 1]."""
+    try:
+        made = bound(p)
+        value = math.nan if isinstance(made, str | bool | np.bool_) else float(made)
+    except CertificateError:
+        raise
+    except Exception as error:
+        raise CertificateError(f"{name}({p!r}) raised {error!r}") from error
+    if not 0 <= value <= 1:
+        raise CertificateError(f"{name}({p!r}) must be a float in [0, 1], got {made!r}")
+    return value
+
+
+def _masses(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
+    masses = as_probabilities(name, as_array(name, value))
+    if masses.ndim != 1 or masses.size == 0:
+        raise ValueError(f"`{name}` must have shape (n_regions,), got {masses.shape}")
+    total = math.fsum(masses)
+    if abs(total - 1) > _MASS_TOLERANCE:
+        raise ValueError(f"`{name}` must sum to 1, got {total!r}")
+    return masses.copy()
+
+
+def _by_decreasing_ratio(
+    clean: npt.NDArray[np.float64], perturbed: npt.NDArray[np.float64]
+) -> npt.NDArray[np.intp]:
+    """Order regions by clean / perturbed, by quotients of at most 1 in two groups."""
+    larger = clean >= perturbed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        key = np.where(larger, perturbed / clean, -(clean / perturbed))
+    return np.lexsort((np.nan_to_num(key), ~larger))
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, dict):
+        parameters = ", ".join(f"{k}={v!r}" for k, v in value.items() if k != "type")
+        return f"{value['type']}({parameters})"
+    return repr(value)
+
+
+def _rebuild_radius(
+    cls: type[Certificate], radius_fn: Callable[[float], float], r: float, additive: bool
+) -> Certificate:
+    return cls.from_radius(radius_fn, r, additive=additive)
+
+
+def _rebuild_bounds(
+    cls: type[Certificate], lower: Bound, upper: Bound | None, name: str
+) -> Certificate:
+    return cls.from_bounds(lower, upper, name=name)

@@ -1,0 +1,24 @@
+"""Errors and warnings that bincp raises beside the built-in ``TypeError`` and ``ValueError``."""
+
+__all__ = [
+    "CertificateABIError",
+    "CertificateError",
+    "NotCalibratedError",
+    "TrivialSetWarning",
+]
+
+
+class NotCalibratedError(RuntimeError):
+    """A prediction was asked for before the calibration that it needs."""
+
+
+class CertificateError(ValueError):
+    """No certificate is registered for a pair, or an operator breaks the law of certificates."""
+
+
+class CertificateABIError(ImportError):
+    """A compiled operator was built against another version of ``bincp/bincp.h``."""
+
+
+class TrivialSetWarning(UserWarning):
+    """Every prediction set will hold every label; the message names the cause and the cure."""

@@ -1,0 +1,549 @@
+"""One-sided confidence bounds on a success probability or a mean, and the band of a CDF.
+
+Every bound is rounded outward: a lower bound is never above the exact one, an upper bound never
+below.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp import _binomial
+from bincp._arrays import ArrayLike, as_array, as_counts, as_scores, where
+from bincp._levels import Level, check_level, float_below
+from bincp._validation import check_integer, check_real
+
+__all__ = [
+    "bernstein_lower",
+    "bernstein_upper",
+    "clopper_pearson_lower",
+    "clopper_pearson_upper",
+    "dkw_band",
+    "hoeffding_lower",
+    "hoeffding_upper",
+]
+
+MAX_TRIALS = 2**31 - 1
+EPS = 2.0**-52
+
+Bound: TypeAlias = float | npt.NDArray[np.float64]
+Number = TypeVar("Number", bound=np.generic)
+
+
+def clopper_pearson_lower(successes: ArrayLike, trials: ArrayLike, eta: Level | ArrayLike) -> Bound:
+    """Return the one-sided lower Clopper-Pearson bound on a success probability.
+
+    With probability at least ``1 - eta`` over the trials, the bound is at most the success
+    probability.
+
+    Parameters
+    ----------
+    successes : int or array of int
+        Number of successes, in [0, trials].
+    trials : int or array of int
+        Number of independent trials, in [1, 2**31 - 1].
+    eta : int, float, str, Decimal, Fraction, or array of float
+        Error probability of this one bound, in (0, 1). A single level is the decimal that was
+        written, rounded down to a double; an array is taken at its exact binary values.
+
+    Returns
+    -------
+    float or ndarray of float64
+        The bound, in the shape to which the arguments broadcast: the ``eta`` quantile of
+        Beta(successes, trials - successes + 1), 0 for no success. It is rounded down: for the
+        double ``p`` that is returned, P[Bin(trials, p) >= successes] <= eta. The relative error is
+        below 1e-13 for up to 1e6 trials and 1e-11 for up to 1e9 (``eta >= 1e-15``).
+
+    Raises
+    ------
+    TypeError
+        If ``successes`` or ``trials`` are not integers, or ``eta`` is not a number.
+    ValueError
+        If an argument is out of its range, or the shapes do not broadcast.
+
+    See Also
+    --------
+    clopper_pearson_upper : The mirror image, ``1 - lower(trials - successes)``.
+
+    Notes
+    -----
+    The whole of ``eta`` goes to the one side; a two-sided interval needs both bounds at half of it.
+    Where ``trials`` and ``eta`` are scalars and many bounds are asked for, all ``trials + 1`` are
+    computed once and looked up; they agree with single ones to 1.6e-14.
+
+    References
+    ----------
+    .. [1] C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated
+       in the case of the binomial", Biometrika 26, 1934.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> round(bincp.clopper_pearson_lower(90, 150, "0.05"), 6)
+    0.529812
+    >>> bincp.clopper_pearson_lower([0, 75, 150], 150, 0.05).round(6)
+    array([0.      , 0.429977, 0.980227])
+    """
+    return _clopper_pearson(successes, trials, eta, lower=True)
+
+
+def clopper_pearson_upper(successes: ArrayLike, trials: ArrayLike, eta: Level | ArrayLike) -> Bound:
+    """Return the one-sided upper Clopper-Pearson bound on a success probability.
+
+    With probability at least ``1 - eta`` over the trials, the bound is at least the success
+    probability.
+
+    Parameters
+    ----------
+    successes : int or array of int
+        Number of successes, in [0, trials].
+    trials : int or array of int
+        Number of independent trials, in [1, 2**31 - 1].
+    eta : int, float, str, Decimal, Fraction, or array of float
+        Error probability of this one bound, in (0, 1). A single level is the decimal that was
+        written, rounded down to a double; an array is taken at its exact binary values.
+
+    Returns
+    -------
+    float or ndarray of float64
+        The bound, in the shape to which the arguments broadcast: the ``1 - eta`` quantile of
+        Beta(successes + 1, trials - successes), 1 where every trial succeeds. It is rounded up: for
+        the double ``p`` that is returned, P[Bin(trials, p) <= successes] <= eta. The relative error
+        is below 1e-13 for up to 1e6 trials and 1e-11 for up to 1e9 (``eta >= 1e-15``).
+
+    Raises
+    ------
+    TypeError
+        If ``successes`` or ``trials`` are not integers, or ``eta`` is not a number.
+    ValueError
+        If an argument is out of its range, or the shapes do not broadcast.
+
+    See Also
+    --------
+    clopper_pearson_lower : The lower bound, with notes and the reference.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> round(bincp.clopper_pearson_upper(0, 10, "0.16"), 6)
+    0.167447
+    >>> bincp.clopper_pearson_upper([0, 75, 150], 150, 0.05).round(6)
+    array([0.019773, 0.570023, 1.      ])
+    """
+    return _clopper_pearson(successes, trials, eta, lower=False)
+
+
+def hoeffding_lower(
+    samples: ArrayLike, eta: Level, *, bounds: tuple[float, float] = (0, 1), axis: int = -1
+) -> Bound:
+    """Return Hoeffding's one-sided lower bound on the mean of bounded samples.
+
+    With probability at least ``1 - eta`` over the samples, the bound is at most their expectation.
+
+    Parameters
+    ----------
+    samples : array of float16, bfloat16 (torch), float32 or float64
+        Independent samples along ``axis``, each within ``bounds``.
+    eta : int, float, str, Decimal or Fraction
+        Error probability of this one bound, in (0, 1).
+    bounds : pair of float, default (0, 1)
+        Known bounds ``low < high`` of a sample, both finite.
+    axis : int, default -1
+        Axis of the m samples.
+
+    Returns
+    -------
+    float or ndarray of float64
+        mean - (high - low) sqrt(log(1/eta) / (2 m)), not below ``low``; in the shape of ``samples``
+        without ``axis``.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If a sample is NaN or outside ``bounds`` (the message says where), there is no sample, or
+        an argument is out of its range.
+
+    See Also
+    --------
+    hoeffding_upper, bernstein_lower, clopper_pearson_lower
+
+    Notes
+    -----
+    Rounded down: the worst case of any order of summation, ``m + 1`` units of 2.2e-16 times the
+    larger of ``|low|`` and ``|high|``, is subtracted from the mean. Theorem 1 of [1]_.
+
+    References
+    ----------
+    .. [1] W. Hoeffding, "Probability inequalities for sums of bounded random variables", Journal of
+       the American Statistical Association 58, 1963.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> import numpy as np
+    >>> round(bincp.hoeffding_lower(np.full(100, 0.5), 0.05), 6)
+    0.377613
+    """
+    return _mean_bound(samples, eta, bounds, axis, _hoeffding_width, sign=-1)
+
+
+def hoeffding_upper(
+    samples: ArrayLike, eta: Level, *, bounds: tuple[float, float] = (0, 1), axis: int = -1
+) -> Bound:
+    """Return Hoeffding's one-sided upper bound on the mean of bounded samples.
+
+    With probability at least ``1 - eta`` over the samples, the bound is at least their expectation.
+
+    Parameters
+    ----------
+    samples : array of float16, bfloat16 (torch), float32 or float64
+        Independent samples along ``axis``, each within ``bounds``.
+    eta : int, float, str, Decimal or Fraction
+        Error probability of this one bound, in (0, 1).
+    bounds : pair of float, default (0, 1)
+        Known bounds ``low < high`` of a sample, both finite.
+    axis : int, default -1
+        Axis of the m samples.
+
+    Returns
+    -------
+    float or ndarray of float64
+        mean + (high - low) sqrt(log(1/eta) / (2 m)), rounded up and not above ``high``; in the
+        shape of ``samples`` without ``axis``.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If a sample is NaN or outside ``bounds`` (the message says where), there is no sample, or
+        an argument is out of its range.
+
+    See Also
+    --------
+    hoeffding_lower : The lower bound, with notes and the reference.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> import numpy as np
+    >>> round(bincp.hoeffding_upper(np.full(100, 0.5), 0.05), 6)
+    0.622387
+    """
+    return _mean_bound(samples, eta, bounds, axis, _hoeffding_width, sign=1)
+
+
+def bernstein_lower(
+    samples: ArrayLike, eta: Level, *, bounds: tuple[float, float] = (0, 1), axis: int = -1
+) -> Bound:
+    """Return the one-sided lower empirical Bernstein bound on the mean of bounded samples.
+
+    With probability at least ``1 - eta`` over the samples, the bound is at most their expectation.
+    It is sharper than Hoeffding's where the samples vary little.
+
+    Parameters
+    ----------
+    samples : array of float16, bfloat16 (torch), float32 or float64
+        Independent samples along ``axis``, each within ``bounds``.
+    eta : int, float, str, Decimal or Fraction
+        Error probability of this one bound, in (0, 1).
+    bounds : pair of float, default (0, 1)
+        Known bounds ``low < high`` of a sample, both finite.
+    axis : int, default -1
+        Axis of the m samples.
+
+    Returns
+    -------
+    float or ndarray of float64
+        mean - sqrt(2 V log(2/eta) / m) - 7 (high - low) log(2/eta) / (3 (m - 1)), not below
+        ``low``, where V is the sample variance with divisor m - 1; in the shape of ``samples``
+        without ``axis``. One sample has no variance and gives ``low``.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If a sample is NaN or outside ``bounds`` (the message says where), there is no sample, or
+        an argument is out of its range.
+
+    See Also
+    --------
+    bernstein_upper, hoeffding_lower, clopper_pearson_lower
+
+    Notes
+    -----
+    Theorem 4 of [1]_, scaled to ``bounds``. Rounded down: mean and variance carry the worst case of
+    any order of summation, as in :func:`hoeffding_lower`.
+
+    References
+    ----------
+    .. [1] A. Maurer and M. Pontil, "Empirical Bernstein bounds and sample variance penalization",
+       COLT 2009.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> import numpy as np
+    >>> round(bincp.bernstein_lower(np.full(100, 0.5), 0.05), 6)
+    0.413057
+    """
+    return _mean_bound(samples, eta, bounds, axis, _bernstein_width, sign=-1)
+
+
+def bernstein_upper(
+    samples: ArrayLike, eta: Level, *, bounds: tuple[float, float] = (0, 1), axis: int = -1
+) -> Bound:
+    """Return the one-sided upper empirical Bernstein bound on the mean of bounded samples.
+
+    With probability at least ``1 - eta`` over the samples, the bound is at least their expectation.
+
+    Parameters
+    ----------
+    samples : array of float16, bfloat16 (torch), float32 or float64
+        Independent samples along ``axis``, each within ``bounds``.
+    eta : int, float, str, Decimal or Fraction
+        Error probability of this one bound, in (0, 1).
+    bounds : pair of float, default (0, 1)
+        Known bounds ``low < high`` of a sample, both finite.
+    axis : int, default -1
+        Axis of the m samples.
+
+    Returns
+    -------
+    float or ndarray of float64
+        mean + sqrt(2 V log(2/eta) / m) + 7 (high - low) log(2/eta) / (3 (m - 1)), rounded up and
+        not above ``high``, where V is the sample variance with divisor m - 1; in the shape of
+        ``samples`` without ``axis``. One sample has no variance and gives ``high``.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If a sample is NaN or outside ``bounds`` (the message says where), there is no sample, or
+        an argument is out of its range.
+
+    See Also
+    --------
+    bernstein_lower : The lower bound, with notes and the reference.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> import numpy as np
+    >>> round(bincp.bernstein_upper(np.full(100, 0.5), 0.05), 6)
+    0.586943
+    """
+    return _mean_bound(samples, eta, bounds, axis, _bernstein_width, sign=1)
+
+
+def dkw_band(samples: ArrayLike, eta: Level, *, axis: int = -1) -> float:
+    """Return the half-width of the two-sided confidence band of a CDF.
+
+    With probability at least ``1 - eta`` over the samples, their empirical distribution function
+    is within the half-width of the true one, above and below, at every point at once.
+
+    Parameters
+    ----------
+    samples : array of float16, bfloat16 (torch), float32 or float64
+        Independent samples along ``axis``; infinities are ordinary values.
+    eta : int, float, str, Decimal or Fraction
+        Error probability of the whole band, both sides together, in (0, 1).
+    axis : int, default -1
+        Axis of the m samples.
+
+    Returns
+    -------
+    float
+        sqrt(log(2/eta) / (2 m)), rounded up and not above 1. It depends on m alone, so it holds for
+        each row of ``samples``.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type.
+    ValueError
+        If a sample is NaN (the message says where), there is no sample, or an argument is out of
+        its range.
+
+    See Also
+    --------
+    clopper_pearson_lower : Sharper, for the CDF at a single point.
+
+    Notes
+    -----
+    The Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant [1]_. One side alone has error
+    probability at most eta / 2.
+
+    References
+    ----------
+    .. [1] P. Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality", Annals of
+       Probability 18, 1990.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> import numpy as np
+    >>> round(bincp.dkw_band(np.linspace(0, 1, 150), 0.05), 6)
+    0.110889
+    """
+    values = _sample_values(samples, axis, -math.inf, math.inf)
+    log_term = math.log(2) + _log_inverse(check_level("eta", eta))
+    width = math.sqrt(log_term / (2 * values.shape[-1]))
+    return min(width * (1 + 8 * EPS), 1.0)
+
+
+# ---- Clopper-Pearson -----------------------------------------------------------------------------
+
+
+def _clopper_pearson(
+    successes: ArrayLike, trials: ArrayLike, eta: Level | ArrayLike, *, lower: bool
+) -> Bound:
+    s = as_counts("successes", successes, high=MAX_TRIALS)
+    m = as_counts("trials", trials, low=1, high=MAX_TRIALS)
+    levels = _levels(eta)
+    try:
+        shape = np.broadcast_shapes(s.shape, m.shape, levels.shape)
+    except ValueError:
+        raise ValueError(
+            "`successes`, `trials` and `eta` must broadcast to one shape, "
+            f"got {s.shape}, {m.shape} and {levels.shape}"
+        ) from None
+    _check_at_most_trials(s, m)
+    if not shape:
+        single = _binomial.cp_lower if lower else _binomial.cp_upper
+        return single(int(s), int(m), float(levels))
+    if m.ndim == 0 and levels.ndim == 0 and 2 * s.size > m:
+        return _look_up(s, int(m), float(levels), lower=lower)
+    many = _binomial.cp_lower_many if lower else _binomial.cp_upper_many
+    out = np.empty(math.prod(shape))
+    many(_flat(s, shape), _flat(m, shape), _flat(levels, shape), out)
+    return out.reshape(shape)
+
+
+def _flat(array: npt.NDArray[Number], shape: tuple[int, ...]) -> npt.NDArray[Number]:
+    return np.ascontiguousarray(np.broadcast_to(array, shape)).reshape(-1)
+
+
+def _levels(eta: Level | ArrayLike) -> npt.NDArray[np.float64]:
+    """Return levels as doubles: a single one rounded down, an array as it is."""
+    if not hasattr(eta, "__len__") or isinstance(eta, str):
+        return np.asarray(float_below(check_level("eta", eta)))
+    levels = as_array("eta", eta)
+    if levels.dtype.kind != "f" or levels.dtype.itemsize > 8:
+        raise TypeError(f"`eta` must be float64 or narrower, got dtype {levels.dtype}")
+    bad = ~((levels > 0) & (levels < 1))
+    if bad.any():
+        raise ValueError(f"`eta` must be in (0, 1), got {levels[bad][0]} {where(bad)}")
+    return levels.astype(np.float64, copy=False)
+
+
+def _check_at_most_trials(s: npt.NDArray[np.int64], m: npt.NDArray[np.int64]) -> None:
+    bad = s > m
+    if bad.any():
+        got, most = (np.broadcast_to(a, bad.shape)[bad][0] for a in (s, m))
+        raise ValueError(f"`successes` must be at most `trials`, got {got} of {most} {where(bad)}")
+
+
+def _look_up(
+    s: npt.NDArray[np.int64], m: int, eta: float, *, lower: bool
+) -> npt.NDArray[np.float64]:
+    """Compute all m + 1 bounds; a bound costs less than half of a single one there."""
+    table = np.empty(m + 1)
+    _binomial.cp_table(m, eta, table if lower else None, None if lower else table)
+    return table[s]
+
+
+# ---- bounds on a mean ----------------------------------------------------------------------------
+
+
+def _mean_bound(
+    samples: ArrayLike,
+    eta: Level,
+    bounds: tuple[float, float],
+    axis: int,
+    width: Callable[[npt.NDArray[Any], npt.NDArray[np.float64], float, Fraction], Bound],
+    *,
+    sign: int,
+) -> Bound:
+    low, high = _check_bounds(bounds)
+    values = _sample_values(samples, axis, low, high)
+    m = values.shape[-1]
+    mean = np.asarray(values.mean(axis=-1, dtype=np.float64))
+    # m - 1 half units for the sum, in any order, and one each for the quotient and the bound.
+    rounding = (m + 1) * EPS * max(abs(low), abs(high))
+    spread = high - low
+    margin = (
+        spread * width(values, mean, spread, check_level("eta", eta)) * (1 + 8 * EPS) + rounding
+    )
+    return _float_if_scalar(np.clip(mean + sign * margin, low, high))
+
+
+def _hoeffding_width(
+    values: npt.NDArray[Any], mean: npt.NDArray[np.float64], spread: float, eta: Fraction
+) -> Bound:
+    """Return Hoeffding's half-width in units of the spread of the bounds."""
+    return math.sqrt(_log_inverse(eta) / (2 * values.shape[-1]))
+
+
+def _bernstein_width(
+    values: npt.NDArray[Any], mean: npt.NDArray[np.float64], spread: float, eta: Fraction
+) -> Bound:
+    """Return the empirical Bernstein half-width in units of the spread of the bounds."""
+    m = values.shape[-1]
+    if m == 1:
+        return math.inf
+    log_term = math.log(2) + _log_inverse(eta)
+    # Squares about the rounded mean add up to at least those about the mean itself; what is left
+    # to guard against is the rounding of a sum of m positive terms.
+    squares = np.square((values - mean[..., np.newaxis]) / spread).sum(axis=-1)
+    variance = squares / (m - 1) * (1 + (m + 8) * EPS)
+    return np.asarray(np.sqrt(2 * variance * log_term / m) + 7 * log_term / (3 * (m - 1)))
+
+
+def _log_inverse(eta: Fraction) -> float:
+    """Return log(1 / eta), also where eta is below the range of a double."""
+    value = float_below(eta)
+    return -math.log(value) if value > 0 else math.log(eta.denominator) - math.log(eta.numerator)
+
+
+def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise TypeError(f"`bounds` must be a pair (low, high), got {bounds!r}") from None
+    low, high = check_real("bounds", low), check_real("bounds", high)
+    if not (low < high and math.isfinite(high - low)):
+        raise ValueError(
+            f"`bounds` must be (low, high), low < high, a finite distance apart, got {bounds!r}"
+        )
+    return low, high
+
+
+def _sample_values(
+    samples: ArrayLike, axis: int, low: float, high: float
+) -> npt.NDArray[np.floating[Any]]:
+    """Return the samples with their axis last, none of them NaN or outside [low, high]."""
+    values = as_scores("samples", samples).values()
+    if values.ndim == 0:
+        raise ValueError("`samples` must have at least one axis, got a scalar")
+    axis = check_integer("axis", axis, low=-values.ndim, high=values.ndim - 1)
+    if values.shape[axis] == 0:
+        raise ValueError(f"`samples` must hold at least one sample, got shape {values.shape}")
+    # In double precision, so that a float32 sample is compared as it is; written so that NaN fails.
+    bad = ~((values >= np.float64(low)) & (values <= np.float64(high)))
+    if bad.any():
+        wanted = "not be NaN" if low == -math.inf else f"be in [{low:g}, {high:g}]"
+        raise ValueError(f"`samples` must {wanted}, got {values[bad][0]} {where(bad)}")
+    return np.moveaxis(values, axis, -1)
+
+
+def _float_if_scalar(values: npt.NDArray[np.float64]) -> Bound:
+    return float(values) if values.ndim == 0 else values

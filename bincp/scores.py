@@ -1,0 +1,328 @@
+"""Conformity scores: how well a label agrees with the output of a model, larger is better.
+
+Every function maps values of shape (..., K) to scores of the same shape and dtype, for NumPy arrays
+(and what NumPy reads as one) and for torch tensors on any device. Scores are computed in float64
+where sums are involved, and rounded once.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bincp._arrays import SCORE_DTYPES, as_array, is_tensor, where
+from bincp._validation import check_integer, check_real
+
+__all__ = ["aps", "logit", "margin", "raps", "tps"]
+
+Values: TypeAlias = Any
+"""A NumPy array or a torch tensor."""
+
+
+def tps(probabilities: Values) -> Values:
+    """Threshold score (TPS, also LAC): the probability of the label.
+
+    ``score_y = pi_y`` [1]_, where pi is the softmax of the logits.
+
+    Parameters
+    ----------
+    probabilities : array or tensor (..., K)
+        Floating-point numbers in [0, 1].
+
+    Returns
+    -------
+    array or tensor (..., K)
+
+    Raises
+    ------
+    ValueError
+        If a probability is NaN or outside [0, 1], or the dtype is not floating-point.
+
+    References
+    ----------
+    .. [1] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded
+       error levels", JASA 114, 2019.
+
+    Examples
+    --------
+    >>> from bincp.scores import tps
+    >>> tps([0.5, 0.25, 0.25])
+    array([0.5 , 0.25, 0.25])
+    """
+    return _as_probabilities(probabilities)
+
+
+def aps(probabilities: Values, u: Values) -> Values:
+    """Adaptive score (APS): minus the probability mass of the labels that come before.
+
+    ``score_y = -(sum of pi_k over pi_k > pi_y  +  u pi_y)`` [1]_. Labels are ordered by value
+    alone: equal probabilities never come before each other, and all get the same score.
+
+    Parameters
+    ----------
+    probabilities : array or tensor (..., K)
+        Floating-point numbers in [0, 1].
+    u : float, or array or tensor of shape (...) or (..., K)
+        Numbers in [0, 1]. One number serves all labels of one evaluation of the model. 0 gives the
+        largest scores, and so the largest sets at a given threshold; draw it uniformly for exact
+        coverage. In smoothed sampling it is part of the noise: a new one for each evaluation.
+
+    Returns
+    -------
+    array or tensor (..., K)
+        Scores in [-1, 0], up to rounding of the sum.
+
+    Raises
+    ------
+    ValueError
+        If a number is NaN or outside [0, 1], or `u` does not fit the probabilities.
+
+    References
+    ----------
+    .. [1] Y. Romano, M. Sesia and E. Candès, "Classification with valid and adaptive coverage",
+       NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from bincp.scores import aps
+    >>> aps([0.5, 0.25, 0.25], u=0.5)
+    array([-0.25 , -0.625, -0.625])
+    """
+    p = _as_probabilities(probabilities)
+    return _aps(p, _as_numbers(u, p))
+
+
+def raps(probabilities: Values, u: Values, *, penalty: float = 0.01, k_reg: int = 5) -> Values:
+    """Regularised adaptive score (RAPS): APS with a penalty on low ranks.
+
+    ``score_y = aps_y - penalty * max(rank_y - k_reg, 0)`` with ``rank_y`` the number of labels k
+    with pi_k >= pi_y [1]_.
+
+    Parameters
+    ----------
+    probabilities : array or tensor (..., K)
+        Floating-point numbers in [0, 1].
+    u : float, or array or tensor of shape (...) or (..., K)
+        As in `aps`.
+    penalty : float, optional
+        Penalty a rank, at least 0. The default and that of `k_reg` are those of [1]_ on ImageNet.
+    k_reg : int, optional
+        Ranks that go without penalty, at least 0.
+
+    Returns
+    -------
+    array or tensor (..., K)
+
+    Raises
+    ------
+    TypeError
+        If `penalty` or `k_reg` is not a number of its kind.
+    ValueError
+        If a number is NaN or out of range, or `u` does not fit the probabilities.
+
+    References
+    ----------
+    .. [1] A. Angelopoulos, S. Bates, J. Malik and M. Jordan, "Uncertainty sets for image
+       classifiers using conformal prediction", ICLR 2021.
+
+    Examples
+    --------
+    >>> from bincp.scores import raps
+    >>> raps([0.5, 0.25, 0.25], u=0.5, penalty=0.125, k_reg=1)
+    array([-0.25 , -0.875, -0.875])
+    """
+    penalty = check_real("penalty", penalty, low=0)
+    k_reg = check_integer("k_reg", k_reg, low=0)
+    p = _as_probabilities(probabilities)
+    return _raps(p, _as_numbers(u, p), penalty, k_reg)
+
+
+def margin(probabilities: Values) -> Values:
+    """Margin score: the probability of the label minus the largest other probability.
+
+    ``score_y = pi_y - max over k != y of pi_k``.
+
+    Parameters
+    ----------
+    probabilities : array or tensor (..., K)
+        Floating-point numbers in [0, 1], K at least 2.
+
+    Returns
+    -------
+    array or tensor (..., K)
+        Scores in [-1, 1].
+
+    Raises
+    ------
+    ValueError
+        If a probability is NaN or outside [0, 1], or K is 1.
+
+    Examples
+    --------
+    >>> from bincp.scores import margin
+    >>> margin([0.5, 0.25, 0.25])
+    array([ 0.25, -0.25, -0.25])
+    """
+    return _margin(_as_probabilities(probabilities))
+
+
+def logit(logits: Values) -> Values:
+    """Logit score: the output of the model for the label, as it is.
+
+    Parameters
+    ----------
+    logits : array or tensor (..., K)
+        Floating-point numbers, infinities included.
+
+    Returns
+    -------
+    array or tensor (..., K)
+
+    Raises
+    ------
+    ValueError
+        If a logit is NaN, or the dtype is not floating-point.
+
+    Examples
+    --------
+    >>> from bincp.scores import logit
+    >>> logit([2.0, -1.0])
+    array([ 2., -1.])
+    """
+    return _as_values("logits", logits)
+
+
+@dataclass(frozen=True)
+class NamedScore:
+    """A score that goes by its name in `bincp.sampling`.
+
+    ``formula`` takes what the score is made of, and a number for each evaluation if it is random.
+    It does not check its arguments: sampling checks the scores, once.
+    """
+
+    formula: Callable[..., Values]
+    of_logits: bool = False
+    random: bool = False
+
+
+def _aps(p: Values, u: Values) -> Values:
+    return _cast(0.0 - (_mass_above(p) + u * _cast(p, np.float64)), p.dtype)
+
+
+def _raps(p: Values, u: Values, penalty: float = 0.01, k_reg: int = 5) -> Values:
+    _, n_below = _sorted_and_above(-p)
+    excess = (p.shape[-1] - n_below) - k_reg
+    penalties = penalty * _cast(excess * (excess > 0), np.float64)
+    return _cast(0.0 - (_mass_above(p) + u * _cast(p, np.float64) + penalties), p.dtype)
+
+
+def _margin(p: Values) -> Values:
+    if p.shape[-1] < 2:
+        raise ValueError(f"`probabilities` must have at least 2 labels, got shape {tuple(p.shape)}")
+    xp = _namespace(p)
+    top = xp.amax(p, axis=-1, keepdims=True)
+    is_top = p == top
+    runner_up = xp.amax(xp.where(is_top, -np.inf, p), axis=-1, keepdims=True)
+    alone = is_top.sum(axis=-1, keepdims=True) == 1
+    return p - xp.where(is_top & alone, runner_up, top)
+
+
+NAMED_SCORES = {
+    "aps": NamedScore(_aps, random=True),
+    "logit": NamedScore(lambda logits: logits, of_logits=True),
+    "margin": NamedScore(_margin),
+    "raps": NamedScore(_raps, random=True),
+    "tps": NamedScore(lambda probabilities: probabilities),
+}
+
+
+def _mass_above(p: Values) -> Values:
+    """Return the sum of the values that are greater than each value of its row, in float64."""
+    xp = _namespace(p)
+    ranked, n_above = _sorted_and_above(p)
+    before = xp.roll(xp.cumsum(_cast(ranked, np.float64), axis=-1), 1, -1)
+    before[..., 0] = 0
+    return _take(before, n_above)
+
+
+def _sorted_and_above(values: Values) -> tuple[Values, Values]:
+    """Return the rows in decreasing order, and how many values are greater than each value."""
+    xp = _namespace(values)
+    order = xp.argsort(-values, axis=-1)
+    ranked = _take(values, order)
+    # The values greater than one of a group of equals are those before the first of the group.
+    starts = xp.ones_like(order, dtype=bool)
+    starts[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
+    position = xp.cumsum(xp.ones_like(order), axis=-1) - 1
+    first = _running_maximum(xp.where(starts, position, 0))
+    return ranked, _take(first, xp.argsort(order, axis=-1))
+
+
+def _as_probabilities(value: Values) -> Values:
+    p = _as_values("probabilities", value)
+    _refuse("probabilities", p, (p < 0) | (p > 1), "in [0, 1] (apply a softmax to logits)")
+    return p
+
+
+def _as_values(name: str, value: Values) -> Values:
+    values = value if is_tensor(value) else as_array(name, value)
+    dtype = str(values.dtype).removeprefix("torch.")
+    if dtype not in SCORE_DTYPES:
+        raise ValueError(
+            f"`{name}` must have one of the dtypes {', '.join(SCORE_DTYPES)}, got {dtype}"
+        )
+    if values.ndim == 0 or values.shape[-1] == 0:
+        raise ValueError(f"`{name}` must have shape (..., K), got {tuple(values.shape)}")
+    _refuse(name, values, values != values, "a number")
+    return values
+
+
+def _as_numbers(u: Values, p: Values) -> Values:
+    """Return ``u`` as float64 that broadcasts against ``p``, where ``p`` is."""
+    if is_tensor(p):
+        torch = _namespace(p)
+        numbers = torch.as_tensor(u, dtype=torch.float64, device=p.device)
+    else:
+        numbers = _cast(as_array("u", u), np.float64)
+    _refuse("u", numbers, ~((numbers >= 0) & (numbers <= 1)), "in [0, 1]")
+    if numbers.ndim and numbers.shape == p.shape[:-1]:
+        numbers = numbers[..., None]
+    if numbers.ndim and numbers.shape not in (p.shape, (*p.shape[:-1], 1)):
+        raise ValueError(
+            f"`u` must be a scalar or have shape {tuple(p.shape[:-1])} or {tuple(p.shape)}, "
+            f"got {tuple(numbers.shape)}"
+        )
+    return numbers
+
+
+def _refuse(name: str, values: Values, bad: Values, wanted: str) -> None:
+    if bool(bad.any()):
+        at = where(np.asarray(bad.cpu() if is_tensor(bad) else bad))
+        raise ValueError(f"`{name}` must be {wanted}, got {float(values[bad][0])} {at}")
+
+
+# What NumPy and torch do not call by the same name.
+
+
+def _namespace(values: Values) -> Any:
+    return sys.modules["torch"] if is_tensor(values) else np
+
+
+def _cast(values: Values, dtype: Any) -> Values:
+    if is_tensor(values):
+        return values.to(sys.modules["torch"].float64 if dtype is np.float64 else dtype)
+    return values.astype(dtype, copy=False)
+
+
+def _take(values: Values, order: Values) -> Values:
+    if is_tensor(values):
+        return values.gather(-1, order)
+    return np.take_along_axis(values, order, axis=-1)
+
+
+def _running_maximum(values: Values) -> Values:
+    if is_tensor(values):
+        return values.cummax(-1).values
+    return np.maximum.accumulate(values, axis=-1)

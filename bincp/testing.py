@@ -1,0 +1,35 @@
+"""Checks for those who write certificates of their own."""
+
+from bincp._law import check_law
+from bincp.certificates import Certificate
+
+__all__ = ["check_certificate"]
+
+
+def check_certificate(certificate: Certificate) -> None:
+    """Check that a certificate obeys the law that every guarantee rests on.
+
+    On a grid of probabilities that reaches 1e-12 into both tails: both maps stay in [0, 1] and do
+    not decrease, ``lower(p) <= p <= upper(p)``, and ``upper(p) >= q`` holds exactly where
+    ``p >= lower(q)`` does, all up to a rounding of 1e-9.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        For instance what :func:`bincp.certify` returns for a pair that you registered.
+
+    Raises
+    ------
+    CertificateError
+        If the law is broken; the message names the probabilities where it is.
+    TypeError
+        If it is not a `Certificate`.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> check_certificate(bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.2)))
+    """
+    if not isinstance(certificate, Certificate):
+        raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+    check_law(certificate)

@@ -1,0 +1,151 @@
+"""Rows of keyed noise on NumPy memory.
+
+The functions here trust their caller (`bincp.noise`): equal lengths, ids and draws in range,
+sources that are rows of ``x``, and C-contiguous memory of matching types.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+import numpy as np
+
+cdef extern from "noise.h":
+    enum:
+        BINCP_STREAM_CALIBRATION
+        BINCP_STREAM_TEST
+        BINCP_STREAM_CALIBRATION_SCORE
+        BINCP_STREAM_TEST_SCORE
+    ctypedef enum bincp_noise_law:
+        BINCP_NOISE_GAUSSIAN
+        BINCP_NOISE_UNIFORM
+        BINCP_NOISE_UNIT
+    ctypedef struct bincp_noise_key:
+        uint64_t seed
+        uint64_t id
+        uint32_t draw
+        uint32_t stream
+    int64_t BINCP_NOISE_MAX_ID
+    int64_t BINCP_NOISE_MAX_LENGTH
+    void bincp_philox4x32(const uint32_t *counter, const uint32_t *key, uint32_t *out) noexcept nogil
+    void bincp_noise_add_f32(
+        bincp_noise_law law, float scale, bincp_noise_key key, size_t n, const float *x, float *out
+    ) noexcept nogil
+    void bincp_noise_add_f64(
+        bincp_noise_law law, float scale, bincp_noise_key key, size_t n, const double *x, double *out
+    ) noexcept nogil
+    void bincp_noise_flip_f32(
+        double p_plus, double p_minus, bincp_noise_key key, size_t n, const float *x, float *out
+    ) noexcept nogil
+    void bincp_noise_flip_f64(
+        double p_plus, double p_minus, bincp_noise_key key, size_t n, const double *x, double *out
+    ) noexcept nogil
+
+ctypedef fused real:
+    float
+    double
+
+MAX_ID = BINCP_NOISE_MAX_ID
+MAX_LENGTH = BINCP_NOISE_MAX_LENGTH
+CALIBRATION = BINCP_STREAM_CALIBRATION
+TEST = BINCP_STREAM_TEST
+CALIBRATION_SCORE = BINCP_STREAM_CALIBRATION_SCORE
+TEST_SCORE = BINCP_STREAM_TEST_SCORE
+GAUSSIAN = <int>BINCP_NOISE_GAUSSIAN
+UNIFORM = <int>BINCP_NOISE_UNIFORM
+UNIT = <int>BINCP_NOISE_UNIT
+
+
+cdef void gaussian_row(
+    uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
+    float sigma, size_t n, const float *x, float *out,
+) noexcept nogil:
+    bincp_noise_add_f32(BINCP_NOISE_GAUSSIAN, sigma, row_key(seed, stream, id, draw), n, x, out)
+
+
+cdef void uniform_row(
+    uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
+    float half_width, size_t n, const float *x, float *out,
+) noexcept nogil:
+    bincp_noise_add_f32(BINCP_NOISE_UNIFORM, half_width, row_key(seed, stream, id, draw), n, x, out)
+
+
+cdef void flip_row(
+    uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
+    double p_plus, double p_minus, size_t n, const float *x, float *out,
+) noexcept nogil:
+    bincp_noise_flip_f32(p_plus, p_minus, row_key(seed, stream, id, draw), n, x, out)
+
+
+cdef inline bincp_noise_key row_key(
+    uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw
+) noexcept nogil:
+    cdef bincp_noise_key key
+    key.seed = seed
+    key.stream = stream
+    key.id = id
+    key.draw = draw
+    return key
+
+
+def philox4x32(counter, key):
+    """Return the four words of one block of Philox4x32-10."""
+    cdef uint32_t[4] c = counter
+    cdef uint32_t[2] k = key
+    cdef uint32_t[4] out
+    bincp_philox4x32(c, k, out)
+    return out[0], out[1], out[2], out[3]
+
+
+def add_noise(
+    int law, float scale, uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const real[:, ::1] x, real[:, ::1] out,
+):
+    """Write ``x[sources[r]]`` plus the noise of (ids[r], draws[r]) to each row r of ``out``."""
+    cdef Py_ssize_t r
+    cdef size_t n = <size_t>out.shape[1]
+    cdef bincp_noise_key key
+    if n == 0:
+        return
+    with nogil:
+        for r in range(out.shape[0]):
+            key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
+            if real is float:
+                bincp_noise_add_f32(<bincp_noise_law>law, scale, key, n, &x[sources[r], 0], &out[r, 0])
+            else:
+                bincp_noise_add_f64(<bincp_noise_law>law, scale, key, n, &x[sources[r], 0], &out[r, 0])
+
+
+def flip(
+    double p_plus, double p_minus, uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const real[:, ::1] x, real[:, ::1] out,
+):
+    """Write ``x[sources[r]]`` with the flips of (ids[r], draws[r]) to each row r of ``out``."""
+    cdef Py_ssize_t r
+    cdef size_t n = <size_t>out.shape[1]
+    cdef bincp_noise_key key
+    if n == 0:
+        return
+    with nogil:
+        for r in range(out.shape[0]):
+            key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
+            if real is float:
+                bincp_noise_flip_f32(p_plus, p_minus, key, n, &x[sources[r], 0], &out[r, 0])
+            else:
+                bincp_noise_flip_f64(p_plus, p_minus, key, n, &x[sources[r], 0], &out[r, 0])
+
+
+def unit_numbers(
+    uint64_t seed, uint32_t stream, const int64_t[::1] ids, const int64_t[::1] draws
+):
+    """Return one number, uniform on (0, 1), for each (ids[r], draws[r])."""
+    cdef Py_ssize_t r
+    result = np.empty(ids.shape[0], dtype=np.float32)
+    cdef float[::1] out = result
+    with nogil:
+        for r in range(out.shape[0]):
+            bincp_noise_add_f32(
+                BINCP_NOISE_UNIT, 1, row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r]),
+                1, NULL, &out[r],
+            )
+    return result

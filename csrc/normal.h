@@ -1,0 +1,18 @@
+/* Normal distribution function and quantile, accurate in both tails. */
+#ifndef BINCP_NORMAL_H
+#define BINCP_NORMAL_H
+
+/* Phi(x) for x <= 0: the lower tail. By symmetry the upper tail of x >= 0 is that of -x. */
+double bincp_normal_tail(double x);
+
+/* Phi^-1(p) for p in (0, 1/2], as a number <= 0. By symmetry Phi^-1(1 - p) is its negative. */
+double bincp_normal_tail_quantile(double p);
+
+/* Phi(Phi^-1(p) - shift) for p in [0, 1], shift >= 0 or infinite, rounded down. Exact at p = 0,
+ * p = 1 and shift 0. */
+double bincp_normal_shift_down(double p, double shift);
+
+/* Phi(Phi^-1(p) + shift) for p in [0, 1], shift >= 0 or infinite, rounded up. */
+double bincp_normal_shift_up(double p, double shift);
+
+#endif

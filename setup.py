@@ -1,0 +1,80 @@
+"""Extensions and compiler flags; everything else is in pyproject.toml.
+
+Build switches (environment variables): ``BINCP_NO_CLONES=1`` builds one version of each kernel
+instead of one per instruction set, ``BINCP_DEBUG=1`` turns Cython's bounds checks back on,
+``BINCP_TRACE=1`` makes line coverage of the ``.pyx`` files possible, ``BINCP_ANNOTATE=1`` writes
+the annotated HTML.
+"""
+
+import os
+import sys
+import sysconfig
+from glob import glob
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+KERNELS = {
+    "_count": ["count.c"],
+    "_binomial": ["binomial.c"],
+    "_operators": ["normal.c", "knapsack.c", "operators.c"],
+    "_noise": ["noise.c"],
+}
+
+DEBUG, TRACE, ANNOTATE, NO_CLONES = (
+    os.environ.get(f"BINCP_{name}") == "1" for name in ("DEBUG", "TRACE", "ANNOTATE", "NO_CLONES")
+)
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+LIMITED_API = not (TRACE or FREE_THREADED)
+
+# No contraction to fused multiply-add: the same input must give the same bound on every machine.
+# No errno and no floating-point traps: without them sqrtf vectorises; NaN and infinities stay exact.
+UNIX_FLAGS = [
+    "-O3",
+    "-std=c11",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+]
+FLAGS = ["/O2", "/std:c11", "/fp:precise"] if sys.platform == "win32" else UNIX_FLAGS
+
+MACROS: list[tuple[str, str | None]] = []
+if LIMITED_API:
+    MACROS.append(("Py_LIMITED_API", "0x030B0000"))
+if TRACE:
+    MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
+if NO_CLONES:
+    MACROS.append(("BINCP_NO_CLONES", "1"))
+
+
+def extension(module: str, kernels: list[str]) -> Extension:
+    """Return the extension ``bincp.<module>``: its Cython file and the C kernels under it."""
+    return Extension(
+        f"bincp.{module}",
+        [f"csrc/{module}.pyx", *(f"csrc/{kernel}" for kernel in kernels)],
+        include_dirs=["csrc", "bincp/include"],
+        depends=["bincp/include/bincp/bincp.h", *glob("csrc/*.h")],
+        define_macros=MACROS,
+        extra_compile_args=FLAGS,
+        py_limited_api=LIMITED_API,
+    )
+
+
+setup(
+    ext_modules=cythonize(
+        [extension(module, kernels) for module, kernels in KERNELS.items()],
+        build_dir="build/cython",
+        annotate=ANNOTATE,
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": DEBUG,
+            "wraparound": DEBUG,
+            "initializedcheck": DEBUG,
+            "cdivision": True,
+            "freethreading_compatible": True,
+            "linetrace": TRACE,
+        },
+    ),
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED_API else {},
+)

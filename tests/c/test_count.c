@@ -1,0 +1,246 @@
+/* The counting kernels alone, for the sanitizers:
+ *
+ *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
+ *       -Ibincp/include tests/c/test_count.c csrc/count.c -lm
+ *
+ * Compiled also with -DBINCP_NO_CLONES, alone and with -mavx2, it checks the other variants. The
+ * reference widens each score to double and compares. Every buffer is allocated to its exact size,
+ * so that reading beyond one is caught.
+ */
+#include "count.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long checks;
+static long failures;
+
+#define CHECK(condition)                                                         \
+    do {                                                                         \
+        ++checks;                                                                \
+        if (!(condition)) {                                                      \
+            ++failures;                                                          \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
+        }                                                                        \
+    } while (0)
+
+static const bincp_score_type TYPES[] = {BINCP_FLOAT16, BINCP_BFLOAT16, BINCP_FLOAT32,
+                                         BINCP_FLOAT64};
+static const ptrdiff_t SIZES[] = {
+    [BINCP_FLOAT16] = 2, [BINCP_BFLOAT16] = 2, [BINCP_FLOAT32] = 4, [BINCP_FLOAT64] = 8};
+
+static uint64_t state = 88172645463325252u;
+
+static uint32_t random_bits(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (uint32_t)(state >> 32);
+}
+
+static ptrdiff_t random_below(ptrdiff_t n)
+{
+    return (ptrdiff_t)(random_bits() % (uint32_t)n);
+}
+
+/* The value of a 16-bit pattern with this many exponent bits. */
+static double value_of_bits(uint16_t bits, int exponent_bits)
+{
+    const int mantissa_bits = 15 - exponent_bits;
+    const int bias = (1 << (exponent_bits - 1)) - 1;
+    const int exponent = (bits & 0x7fff) >> mantissa_bits;
+    const int mantissa = bits & ((1 << mantissa_bits) - 1);
+    double value;
+    if (exponent == (1 << exponent_bits) - 1)
+        value = mantissa ? (double)NAN : (double)INFINITY;
+    else if (exponent == 0)
+        value = ldexp(mantissa, 1 - bias - mantissa_bits);
+    else
+        value = ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+    return bits & 0x8000 ? -value : value;
+}
+
+static double load(bincp_score_type type, const char *p)
+{
+    uint16_t bits;
+    float single;
+    double value;
+    switch (type) {
+    case BINCP_FLOAT16: memcpy(&bits, p, 2); return value_of_bits(bits, 5);
+    case BINCP_BFLOAT16: memcpy(&bits, p, 2); return value_of_bits(bits, 8);
+    case BINCP_FLOAT32: memcpy(&single, p, 4); return (double)single;
+    default: memcpy(&value, p, 8); return value;
+    }
+}
+
+/* A score from a small set, so that ties are common; zeros, infinities and subnormals are in it. */
+static void store_random(bincp_score_type type, char *p)
+{
+    static const uint16_t HALVES[] = {0,      0x8000, 1,      0x8001, 0x3800, 0xb800,
+                                      0x3801, 0x7c00, 0xfc00, 0x7bff, 0x0400, 0xfbff};
+    static const uint16_t BRAINS[] = {0,      0x8000, 1,      0x8001, 0x3f00, 0xbf00,
+                                      0x3f01, 0x7f80, 0xff80, 0x7f7f, 0x0080, 0xff7f};
+    static const double VALUES[] = {0.0,  -0.0,          1e-45,          -1e-45, 0.5, -0.5,
+                                    0.75, (double)INFINITY, -(double)INFINITY, 1e38,   0.7, -1e38};
+    const ptrdiff_t i = random_below(12);
+    const float single = (float)VALUES[i];
+    switch (type) {
+    case BINCP_FLOAT16: memcpy(p, &HALVES[i], 2); break;
+    case BINCP_BFLOAT16: memcpy(p, &BRAINS[i], 2); break;
+    case BINCP_FLOAT32: memcpy(p, &single, 4); break;
+    default: memcpy(p, &VALUES[i], 8);
+    }
+}
+
+static void store_nan(bincp_score_type type, char *p)
+{
+    static const uint16_t HALVES[] = {0x7c01, 0x7fff, 0xfc01, 0xffff};
+    static const uint16_t BRAINS[] = {0x7f81, 0x7fff, 0xff81, 0xffff};
+    const ptrdiff_t i = random_below(4);
+    const float single = i & 1 ? NAN : -NAN;
+    const double value = (double)single;
+    switch (type) {
+    case BINCP_FLOAT16: memcpy(p, &HALVES[i], 2); break;
+    case BINCP_BFLOAT16: memcpy(p, &BRAINS[i], 2); break;
+    case BINCP_FLOAT32: memcpy(p, &single, 4); break;
+    default: memcpy(p, &value, 8);
+    }
+}
+
+static void *allocate(ptrdiff_t bytes)
+{
+    void *memory = malloc(bytes > 0 ? (size_t)bytes : 1);
+    if (memory == NULL)
+        exit(EXIT_FAILURE);
+    return memory;
+}
+
+/* Scores of shape (a, b, m) in any order of axes, with gaps and of either direction; thresholds of
+   shape (a, b), (b) or (); then all counts and decisions against the reference. */
+static void check_array(bincp_score_type type, ptrdiff_t a, ptrdiff_t b, ptrdiff_t m)
+{
+    const ptrdiff_t size = SIZES[type];
+    const ptrdiff_t lengths[3] = {a, b, m};
+    int order[3] = {0, 1, 2};
+    ptrdiff_t strides[3], start = size * random_below(3), end = size;
+    for (int i = 2; i > 0; i--) { /* a random order, half the time the natural one */
+        const ptrdiff_t j = random_below(2) ? i : random_below(i + 1);
+        const int swapped = order[i];
+        order[i] = order[j];
+        order[j] = swapped;
+    }
+    for (int i = 2; i >= 0; i--) {
+        const int axis = order[i];
+        strides[axis] = end * (random_below(4) == 0 ? 2 : 1);
+        if (lengths[axis] > 0)
+            end = (lengths[axis] - 1) * strides[axis] + end;
+    }
+    char *memory = allocate(start + end);
+    for (ptrdiff_t byte = 0; byte + size <= start + end; byte += size)
+        store_random(type, memory + byte);
+    char *scores = memory + start;
+    for (int axis = 0; axis < 3; axis++)
+        if (random_below(4) == 0 && lengths[axis] > 0) {
+            scores += (lengths[axis] - 1) * strides[axis];
+            strides[axis] = -strides[axis];
+        }
+
+    const int shared = (int)random_below(3);
+    const ptrdiff_t threshold_strides[2] = {shared > 0 ? 0 : b * size, shared > 1 ? 0 : size};
+    const ptrdiff_t n_thresholds = shared > 1 ? 1 : shared > 0 ? b : a * b;
+    char *thresholds = allocate(n_thresholds * size);
+    for (ptrdiff_t i = 0; i < n_thresholds; i++)
+        store_random(type, thresholds + i * size);
+
+    const ptrdiff_t count_strides[2] = {4 * b, 4}, decision_strides[2] = {b, 1};
+    const ptrdiff_t least_strides[2] = {0, 8};
+    int32_t *counts = allocate(4 * a * b);
+    unsigned char *decisions = allocate(a * b);
+    int64_t *least = allocate(8 * b);
+    for (ptrdiff_t i = 0; i < b; i++)
+        least[i] = random_below(m + 2);
+
+    const bincp_count_task task = {
+        .type = type,
+        .n_axes = 2,
+        .shape = lengths,
+        .n_samples = m,
+        .scores = scores,
+        .score_strides = strides,
+        .sample_stride = strides[2],
+        .thresholds = thresholds,
+        .threshold_strides = threshold_strides,
+    };
+    CHECK(bincp_count(&task, counts, count_strides) == 0);
+    CHECK(bincp_decide(&task, least, least_strides, decisions, decision_strides) == 0);
+    long wrong = 0;
+    for (ptrdiff_t i = 0; i < a; i++)
+        for (ptrdiff_t j = 0; j < b; j++) {
+            const double t =
+                load(type, thresholds + i * threshold_strides[0] + j * threshold_strides[1]);
+            int32_t count = 0;
+            for (ptrdiff_t k = 0; k < m; k++)
+                count += load(type, scores + i * strides[0] + j * strides[1] + k * strides[2]) >= t;
+            wrong += counts[i * b + j] != count || decisions[i * b + j] != (count >= least[j]);
+        }
+    CHECK(wrong == 0);
+
+    if (a * b * m > 0) {
+        store_nan(type, scores + random_below(a) * strides[0] + random_below(b) * strides[1] +
+                            random_below(m) * strides[2]);
+        CHECK(bincp_count(&task, counts, count_strides) == 1);
+        CHECK(bincp_decide(&task, least, least_strides, decisions, decision_strides) == 1);
+    }
+    free(memory);
+    free(thresholds);
+    free(counts);
+    free(decisions);
+    free(least);
+}
+
+/* More scores in one row than a 16-bit counter holds, in each layout. */
+static void check_long(bincp_score_type type)
+{
+    const ptrdiff_t size = SIZES[type], n = 3, m = 200001;
+    const ptrdiff_t layouts[][2] = {{m * size, size}, {size, n * size}, {m * size * 2, size * 2}};
+    char *memory = calloc((size_t)(2 * n * m), (size_t)size);
+    CHECK(memory != NULL);
+    for (int i = 0; i < 3 && memory != NULL; i++) {
+        const ptrdiff_t shared = 0, count_stride = 4;
+        int32_t counts[3] = {0};
+        const bincp_count_task task = {
+            .type = type,
+            .n_axes = 1,
+            .shape = &n,
+            .n_samples = m,
+            .scores = memory,
+            .score_strides = &layouts[i][0],
+            .sample_stride = layouts[i][1],
+            .thresholds = memory, /* zero, as every score is */
+            .threshold_strides = &shared,
+        };
+        CHECK(bincp_count(&task, counts, &count_stride) == 0);
+        CHECK(counts[0] == m && counts[1] == m && counts[2] == m);
+    }
+    free(memory);
+}
+
+int main(void)
+{
+    for (int i = 0; i < 4; i++) {
+        const bincp_score_type type = TYPES[i];
+        for (ptrdiff_t m = 0; m <= 300; m++)
+            check_array(type, random_below(4), 1 + random_below(40), m);
+        for (int repeat = 0; repeat < 200; repeat++)
+            check_array(type, 1 + random_below(5), 1 + random_below(60), random_below(60));
+        check_array(type, 2, 5000, 9);
+        check_array(type, 1, 2048, 40);
+        check_array(type, 3, 1, 5000);
+        check_long(type);
+    }
+    printf("test_count: %ld checks, %ld failures\n", checks, failures);
+    return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}

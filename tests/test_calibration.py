@@ -1,0 +1,553 @@
+"""BinCP against transcriptions of the paper's algorithms, and its guarantee on exact populations."""
+
+import itertools
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+
+import bincp
+from bincp import balls, smoothing
+from bincp._selection import select_threshold
+
+GAUSSIAN = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.06))
+IDENTITY = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.0))
+SPARSE = bincp.certify(smoothing.SparseFlip(0.01, 0.6), balls.Flips(0, 2))
+CERTIFICATES = [IDENTITY, GAUSSIAN, SPARSE]
+
+rng_seeds = st.integers(0, 2**32 - 1)
+
+
+def quiet(calibrate):
+    """Call without the warning of trivial sets."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bincp.TrivialSetWarning)
+        return calibrate()
+
+
+# ---- transcriptions: plain loops over the definitions, slow and easy to check ----------------
+
+
+def cp_upper(s, m, eta):
+    return 1.0 if s == m else special.betaincinv(s + 1, m - s, 1 - eta)
+
+
+def cp_lower(s, m, eta):
+    return 0.0 if s == 0 else special.betaincinv(s, m - s + 1, eta)
+
+
+def accepts(count, m_test, p, m, certificate, eta_each):
+    """The test of one label: the upper bound of its frequency against the certified lower bound."""
+    if eta_each is None:
+        return Fraction(count, m_test) >= Fraction(certificate.lower(p))
+    low = cp_lower(round(p * m), m, eta_each)
+    return cp_upper(count, m_test, eta_each) >= certificate.lower(low)
+
+
+def algorithm_p_fixed(true_scores, scores, p, alpha, eta_each, eta, certificate):
+    n, m = true_scores.shape
+    t = math.ceil(Fraction(str(p)) * m)
+    j = math.floor((Fraction(str(alpha)) - Fraction(str(eta))) * (n + 1))
+    thresholds = sorted(sorted(row)[m - t] for row in true_scores.tolist())
+    tau = thresholds[j - 1] if j else -math.inf
+    return tau, sets(tau if j else None, t, m, scores, eta_each, certificate)
+
+
+def algorithm_tau_fixed(true_scores, scores, tau, alpha, eta_each, eta, certificate):
+    n, m = true_scores.shape
+    j = math.floor((Fraction(str(alpha)) - Fraction(str(eta))) * (n + 1))
+    counts = sorted(sum(score >= tau for score in row) for row in true_scores.tolist())
+    t = counts[j - 1] if j else 0
+    return t, sets(tau if j else None, t, m, scores, eta_each, certificate)
+
+
+def sets(tau, t, m, scores, eta_each, certificate):
+    m_test = scores.shape[2]
+    return np.array(
+        [
+            [
+                tau is None
+                or accepts(
+                    sum(score >= tau for score in label), m_test, t / m, m, certificate, eta_each
+                )
+                for label in point
+            ]
+            for point in scores.tolist()
+        ]
+    )
+
+
+@st.composite
+def problems(draw):
+    rng = np.random.default_rng(draw(rng_seeds))
+    n, m, m_test, K = (draw(st.integers(1, high)) for high in (30, 20, 20, 4))
+    digits = draw(st.sampled_from([1, 8]))  # one digit: many ties
+    true_scores = rng.normal(1, 0.5, (n, m)).round(digits)
+    scores = rng.normal(rng.normal(0.3, 1, (6, K, 1)), 0.5, (6, K, m_test)).round(digits)
+    return (
+        true_scores,
+        scores,
+        draw(st.sampled_from([0.05, 0.1, 0.3, 0.5])),
+        draw(st.sampled_from(CERTIFICATES)),
+        draw(st.sampled_from(["clopper-pearson", "none"])),
+    )
+
+
+@settings(deadline=None, max_examples=200)
+@given(problems(), st.sampled_from([0.3, 0.5, 0.6, 0.7, 0.95, 1]))
+def test_algorithm_2_p_fixed(problem, p):
+    true_scores, scores, alpha, certificate, correction = problem
+    eta, each = split_eta(correction, true_scores, scores)
+    tau, expected = algorithm_p_fixed(true_scores, scores, p, alpha, each, eta, certificate)
+    rule = bincp.BinCP(certificate, alpha=alpha, p=p, correction=correction)
+    quiet(lambda: rule.calibrate(true_scores, **shape_of(scores)))
+    assert rule.tau_ == tau
+    np.testing.assert_array_equal(rule.predict_set(scores), expected)
+
+
+@settings(deadline=None, max_examples=200)
+@given(problems(), st.floats(-1, 2))
+def test_algorithm_1_tau_fixed(problem, tau):
+    true_scores, scores, alpha, certificate, correction = problem
+    eta, each = split_eta(correction, true_scores, scores)
+    t, expected = algorithm_tau_fixed(true_scores, scores, tau, alpha, each, eta, certificate)
+    rule = bincp.BinCP(certificate, alpha=alpha, tau=tau, correction=correction)
+    quiet(lambda: rule.calibrate(true_scores, **shape_of(scores)))
+    assert rule.success_rank_ == t
+    np.testing.assert_array_equal(rule.predict_set(scores), expected)
+
+
+def split_eta(correction, true_scores, scores):
+    """(eta, eta of each bound) of the paper's union bound over n points and K classes."""
+    if correction == "none":
+        return 0, None
+    return 1e-3, 1e-3 / (len(true_scores) + scores.shape[1])
+
+
+def shape_of(scores):
+    return {"n_classes": scores.shape[1], "n_test_samples": scores.shape[2]}
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    rng_seeds,
+    st.integers(256, 600),
+    st.integers(1, 40),
+    st.sampled_from(["float16", "float32", "float64"]),
+    st.sampled_from([0, 1, 6]),
+    st.data(),
+)
+def test_selection_of_the_threshold_is_exact(seed, n, m, dtype, digits, data):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(n, m)).round(digits).astype(dtype)
+    order = data.draw(st.sampled_from(["random", "sorted", "constant"]))
+    if order == "sorted":  # every 4th row a large one: the sample is far from typical
+        scores[:: max(n // 64, 1)] += 5
+    elif order == "constant":
+        scores[:] = 0.5
+    t, rank = data.draw(st.integers(1, m)), data.draw(st.integers(1, n))
+    expected = np.sort(np.sort(scores, axis=1)[:, m - t])[rank - 1]
+    assert select_threshold(scores, t, rank) == expected
+
+
+# ---- counts, sets and their special cases ----------------------------------------------------
+
+
+@pytest.mark.parametrize("correction", ["clopper-pearson", "none"])
+def test_prediction_from_counts_is_prediction_from_scores(correction):
+    rng = np.random.default_rng(1)
+    rule = bincp.BinCP(GAUSSIAN, alpha=0.1, correction=correction)
+    rule.calibrate(rng.normal(1, 0.3, (100, 64)).astype("float32"), n_classes=3)
+    scores = rng.normal(rng.normal(0.5, 0.5, (50, 3, 1)), 0.3, (50, 3, 64)).astype("float32")
+    counts = bincp.count_exceedances(scores, rule.tau_)
+    expected = rule.predict_set(scores)
+    assert 0 < expected.mean() < 1
+    np.testing.assert_array_equal(rule.predict_set_from_counts(counts), expected)
+
+
+def test_uncorrected_at_radius_zero_accepts_exactly_the_success_rank():
+    for m in (1, 3, 7, 10, 49, 100):
+        for p in ("0.1", "1/3", "0.6", "0.7", "1"):
+            rule = bincp.BinCP(IDENTITY, alpha="0.5", p=p, correction="none")
+            rule.calibrate(np.arange(5.0 * m).reshape(5, m))
+            assert rule.min_count_ == rule.success_rank_ == math.ceil(Fraction(p) * m)
+
+
+def test_threshold_is_taken_in_the_dtype_of_the_scores():
+    scores = np.full((9, 4), 0.7, np.float32)
+    rule = bincp.BinCP(IDENTITY, alpha="0.1", tau=0.7, correction="none").calibrate(scores)
+    assert rule.success_rank_ == 4  # float32(0.7) reaches 0.7 (F016)
+    assert rule.tau_ == float(np.float32(0.7))
+    assert rule.predict_set(scores.reshape(3, 3, 4)).all()
+
+
+def test_infinite_scores_are_order_statistics():  # B039
+    scores = np.array([[-np.inf, 0.0], [0.0, np.inf], [np.inf, np.inf]])
+    rule = bincp.BinCP(IDENTITY, alpha="0.5", p="0.5", correction="none").calibrate(scores)
+    assert rule.tau_ == np.inf
+    assert rule.predict_set(np.array([[[np.inf, 0.0], [0.0, 1.0]]])).tolist() == [[True, False]]
+
+
+def test_bfloat16_tensors():
+    torch = pytest.importorskip("torch")
+    generator = torch.Generator().manual_seed(0)
+    true_scores = torch.randn(300, 16, generator=generator).to(torch.bfloat16)
+    scores = torch.randn(20, 3, 16, generator=generator).to(torch.bfloat16)
+    options = {"alpha": 0.2, "correction": "none"}
+    rule = bincp.BinCP(GAUSSIAN, **options).calibrate(true_scores)
+    wide = bincp.BinCP(GAUSSIAN, **options).calibrate(true_scores.float())
+    assert (rule.dtype_, rule.tau_, rule.min_count_) == ("bfloat16", wide.tau_, wide.min_count_)
+    np.testing.assert_array_equal(rule.predict_set(scores), wide.predict_set(scores.float()))
+
+
+def test_inputs_are_not_changed():
+    scores = np.random.default_rng(0).normal(size=(300, 16))
+    kept = scores.copy()
+    bincp.BinCP(GAUSSIAN, correction="none").calibrate(scores)
+    np.testing.assert_array_equal(scores, kept)
+
+
+def test_calibration_size_is_that_of_the_data_and_ranks_are_integers():  # B035, F008, F018, F020
+    for n, alpha, eta, expected in [
+        (19, 0.05, None, 1),
+        (9, 0.1, None, 1),
+        (99, "0.1", None, 10),
+        (249, 0.1, None, 25),
+        (199, "0.1", "0.01", 18),
+        (9, 1 - 0.9, None, 0),  # 0.09999999999999998, as written
+    ]:
+        correction = "none" if eta is None else "clopper-pearson"
+        rule = bincp.BinCP(IDENTITY, alpha=alpha, correction=correction, eta=eta or 1e-3)
+        quiet(lambda rule=rule, n=n: rule.calibrate(np.ones((n, 300)), n_classes=2))
+        assert (rule.rank_, rule.n_calibration_) == (expected, n)
+
+
+def test_ties_at_the_threshold_are_accepted():  # F009
+    rule = bincp.BinCP(IDENTITY, alpha="0.1", p=1, correction="none")
+    rule.calibrate(np.full((19, 1), 0.5))
+    assert rule.predict_set(np.full((1, 1, 1), 0.5)).all()
+
+
+# ---- the guarantee, without sampling noise ---------------------------------------------------
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=30),
+    st.sampled_from(["0.05", "0.1", "1/3", "0.5"]),
+    st.sampled_from(CERTIFICATES),
+)
+def test_exact_calibration_covers_every_population_under_the_worst_attack(values, alpha, certificate):
+    """Each of n + 1 points is the test point once: the mean coverage is exact, for any values."""
+    covered = []
+    for i, p in enumerate(values):
+        calibration = values[:i] + values[i + 1 :]
+        if not calibration:
+            return
+        rule = bincp.BinCP(certificate, alpha=alpha, correction="none")
+        quiet(lambda rule=rule, c=calibration: rule.calibrate_exact(c, tau=0.0))
+        attacked = certificate.lower(p)
+        covered.append(rule.predict_set_exact([[attacked]])[0, 0])
+    assert Fraction(sum(map(int, covered)), len(covered)) >= 1 - Fraction(alpha)
+
+
+# A population is a list of (share, location): scores are location + logistic noise. Everything
+# below is computed from binomial distributions, with no sampling at all.
+POPULATIONS = [
+    [(1.0, 0.0)],
+    [(0.5, 0.0), (0.5, 1.0)],
+    [(0.1, -2.0), (0.2, 0.0), (0.7, 3.0)],
+    [(0.09, -4.0), (0.91, 0.0)],
+]
+
+
+def reach(tau, location):
+    """Probability that a score reaches tau."""
+    return special.expit(location - tau)
+
+
+def p_fixed_coverage(rule, certificate, population):
+    """Lower end of the coverage under the worst attack, of continuous scores with p fixed.
+
+    A point's threshold is below tau iff fewer than t of its m scores reach tau, and tau_ is the
+    j-th smallest of n such thresholds. Acceptance falls with tau, so each cell of a grid counts
+    with the acceptance at its upper end.
+    """
+    grid = np.concatenate([[-60], np.linspace(-12, 12, 4001), [60]])
+    below = sum(
+        share * stats.binom.cdf(rule.success_rank_ - 1, rule.n_samples_, reach(grid, location))
+        for share, location in population
+    )
+    distribution = stats.binom.sf(rule.rank_ - 1, rule.n_calibration_, below)
+    accepted = sum(
+        share * accept(rule, certificate.lower(reach(grid, location)))
+        for share, location in population
+    )
+    return float(np.diff(distribution) @ accepted[1:])
+
+
+def tau_fixed_coverage(rule_of, certificate, population, n, m, rank):
+    """Exact coverage under the worst attack with tau = 0 fixed, over all calibration counts."""
+    counts = np.arange(m + 1)
+    pmf = sum(w * stats.binom.pmf(counts, m, reach(0, x)) for w, x in population)
+    at_most = stats.binom.sf(rank - 1, n, np.minimum(np.cumsum(pmf), 1))
+    coverage = 0.0
+    for t, probability in enumerate(np.diff(at_most, prepend=0)):
+        if probability > 1e-12:
+            rule = rule_of(t)
+            coverage += probability * sum(
+                w * accept(rule, certificate.lower(float(reach(0, x)))) for w, x in population
+            )
+    return coverage
+
+
+def accept(rule, probability):
+    return stats.binom.sf(rule.min_count_ - 1, rule.n_test_samples_, probability)
+
+
+@pytest.mark.parametrize("population", POPULATIONS)
+@pytest.mark.parametrize("certificate", CERTIFICATES)
+@pytest.mark.parametrize(("n", "alpha"), [(19, 0.1), (100, 0.05), (200, 0.3)])
+def test_corrected_coverage_with_p_fixed_is_above_nominal(certificate, n, alpha, population):
+    for m, m_test in itertools.product([16, 100], [16, 300]):
+        scores = np.random.default_rng(0).normal(size=(n, m))
+        rule = bincp.BinCP(certificate, alpha=alpha)
+        quiet(lambda r=rule, s=scores, k=m_test: r.calibrate(s, n_classes=4, n_test_samples=k))
+        coverage = p_fixed_coverage(rule, certificate, population)
+        assert coverage >= 1 - alpha - 1e-12
+
+
+@pytest.mark.parametrize("population", POPULATIONS)
+@pytest.mark.parametrize("certificate", CERTIFICATES)
+@pytest.mark.parametrize(("n", "m", "alpha"), [(19, 16, 0.1), (200, 100, 0.1)])
+def test_corrected_coverage_with_tau_fixed_is_above_nominal(certificate, n, m, alpha, population):
+    def rule_of(t):
+        rule = bincp.BinCP(certificate, alpha=alpha, tau=0.0)
+        scores = np.where(np.arange(m) < t, 1.0, -1.0) * np.ones((n, 1))
+        return quiet(lambda: rule.calibrate(scores, n_classes=4))
+
+    rank = rule_of(m).rank_
+    assert tau_fixed_coverage(rule_of, certificate, population, n, m, rank) >= 1 - alpha
+
+
+def test_uncorrected_coverage_falls_short():
+    """The tests above can fail: without the correction few samples lose the guarantee."""
+    rule = bincp.BinCP(IDENTITY, alpha=0.05, correction="none", p=0.9)
+    rule.calibrate(np.random.default_rng(0).normal(size=(500, 256)), n_test_samples=4)
+    assert p_fixed_coverage(rule, IDENTITY, [(1.0, 0.0)]) < 0.9
+
+
+@settings(deadline=None, max_examples=60)
+@given(rng_seeds, st.sampled_from(["clopper-pearson", "none"]))
+def test_sets_are_nested_in_alpha_and_radius(seed, correction):
+    rng = np.random.default_rng(seed)
+    true_scores, scores = rng.normal(1, 0.5, (60, 50)), rng.normal(0.5, 1, (8, 3, 50))
+    last = np.zeros((8, 3), bool)
+    for radius, alpha in [(0, 0.3), (0, 0.1), (0.05, 0.1), (0.1, 0.1), (0.1, 0.05)]:
+        certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(radius))
+        rule = bincp.BinCP(certificate, alpha=alpha, correction=correction)
+        quiet(lambda rule=rule: rule.calibrate(true_scores, n_classes=3))
+        sets = rule.predict_set(scores)
+        assert (sets >= last).all()
+        last = sets
+
+
+# ---- trivial sets ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "certificate", "words"),
+    [
+        ({"alpha": 0.1, "correction": "none"}, (8, 50), IDENTITY, ["n = 8", "9 calibration", "alpha"]),
+        ({"alpha": 0.1}, (8, 50), IDENTITY, ["n = 8", "10 calibration", "alpha"]),
+        ({"alpha": 0.1, "eta": 0.05}, (15, 50), IDENTITY, ["n = 15", "smaller eta", "19"]),
+        ({"alpha": 0.1}, (100, 4), IDENTITY, ["m = 4", "m' = 4", "eta"]),
+        (
+            {"alpha": 0.1},
+            (100, 256),
+            bincp.certify(smoothing.Gaussian(0.25), balls.L2(2.0)),
+            ["radius", "smaller radius"],
+        ),
+        (
+            {"alpha": 0.1, "correction": "none"},
+            (100, 256),
+            bincp.certify(smoothing.Uniform(0.5), balls.L1(0.9)),
+            ["radius", "smaller radius"],
+        ),
+        ({"alpha": 0.1, "tau": 9.0, "correction": "none"}, (100, 9), IDENTITY, ["tau = 9.0", "lower"]),
+    ],
+)
+def test_trivial_sets_warn_with_cause_and_cure(options, shape, certificate, words):
+    scores = np.random.default_rng(0).normal(size=shape)
+    rule = bincp.BinCP(certificate, **options)
+    with pytest.warns(bincp.TrivialSetWarning) as caught:
+        rule.calibrate(scores, n_classes=3)
+    message = str(caught[0].message)
+    assert all(word in message for word in words), message
+    assert caught[0].filename == __file__
+    assert rule.min_count_ == 0
+    assert rule.predict_set(np.full((2, 3, shape[1]), -99.0)).all()
+
+
+def test_the_cure_cures():
+    for options in ({"correction": "none"}, {"eta": 0.05}):
+        rule = bincp.BinCP(IDENTITY, alpha=0.1, **options)
+        with pytest.warns(bincp.TrivialSetWarning, match="at least") as caught:
+            rule.calibrate(np.ones((2, 500)), n_classes=2)
+        needed = int(str(caught[0].message).split("at least ")[1].split()[0])
+        rule.calibrate(np.ones((needed, 500)), n_classes=2)
+        with pytest.warns(bincp.TrivialSetWarning):
+            rule.calibrate(np.ones((needed - 1, 500)), n_classes=2)
+
+
+def test_exact_calibration_warns_too():
+    with pytest.warns(bincp.TrivialSetWarning, match="n = 3"):
+        bincp.BinCP(IDENTITY).calibrate_exact([0.5, 0.6, 0.7], tau=0)
+    uniform = bincp.certify(smoothing.Uniform(0.5), balls.L1(0.9))
+    with pytest.warns(bincp.TrivialSetWarning, match="radius"):
+        bincp.BinCP(uniform).calibrate_exact([0.5] * 20, tau=0)
+
+
+# ---- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"alpha": 0}, ValueError, r"`alpha` must be in \(0, 1\), got 0"),
+        ({"alpha": 1.0}, ValueError, "`alpha`"),
+        ({"alpha": -0.1}, ValueError, "`alpha`"),
+        ({"alpha": 99}, ValueError, "`alpha`"),
+        ({"alpha": math.nan}, ValueError, "`alpha`"),
+        ({"alpha": math.inf}, ValueError, "`alpha`"),
+        ({"alpha": "ten percent"}, ValueError, "`alpha`"),
+        ({"alpha": None}, TypeError, "`alpha`"),
+        ({"alpha": True}, TypeError, "`alpha`"),
+        ({"alpha": [0.1]}, TypeError, "`alpha`"),
+        ({"eta": 0}, ValueError, "`eta`"),
+        ({"eta": 1}, ValueError, "`eta`"),
+        ({"eta": 0.1}, ValueError, "`eta` must be below alpha"),
+        ({"eta": 0.5, "alpha": 0.2}, ValueError, "`eta` must be below alpha"),
+        ({"p": 0}, ValueError, r"`p` must be in \(0, 1\]"),
+        ({"p": 1.01}, ValueError, "`p`"),
+        ({"p": math.nan}, ValueError, "`p`"),
+        ({"tau": math.nan}, ValueError, "`tau`"),
+        ({"tau": "0.5"}, TypeError, "`tau`"),
+        ({"tau": False}, TypeError, "`tau`"),
+        ({"tau": 0.5, "p": 0.5}, ValueError, "at most one of `p` and `tau`"),
+        ({"correction": "clopper"}, ValueError, "`correction` must be one of"),
+    ],
+)
+def test_constructor_refuses(options, error, match):  # B042
+    with pytest.raises(error, match=match):
+        bincp.BinCP(GAUSSIAN, **options)
+
+
+def test_eta_is_not_checked_where_it_is_not_used():
+    bincp.BinCP(GAUSSIAN, alpha=0.1, eta=0.5, correction="none")
+
+
+def test_constructor_refuses_what_is_no_certificate():
+    for wrong in (None, balls.L2(0.1), lambda p: p):
+        with pytest.raises(TypeError, match="`certificate` must be a Certificate"):
+            bincp.BinCP(wrong)
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "error", "match"),
+    [
+        (np.ones(9), {}, ValueError, r"`true_scores` must have shape \(n, m\)"),
+        (np.ones((0, 5)), {}, ValueError, "`true_scores`"),
+        (np.ones((5, 0)), {}, ValueError, "`true_scores`"),
+        (np.ones((9, 3, 5)), {}, ValueError, "`true_scores`"),
+        (np.ones((9, 5), int), {}, ValueError, "`true_scores`.*float32.*got int64"),
+        (np.ones((9, 5), complex), {}, ValueError, "`true_scores`"),
+        (np.array([["a"]]), {}, ValueError, "`true_scores`"),
+        ([[0.1, 0.2], [0.3]], {}, ValueError, "`true_scores` must be a rectangular array"),
+        (np.ma.masked_array(np.ones((9, 5))), {}, TypeError, "masked"),
+        (np.full((9, 5), np.nan), {}, ValueError, "NaN"),
+        (np.ones((9, 5)), {"n_classes": None}, TypeError, "`n_classes`"),
+        (np.ones((9, 5)), {"n_classes": 0}, ValueError, "`n_classes`"),
+        (np.ones((9, 5)), {"n_classes": 2.0}, TypeError, "`n_classes`"),
+        (np.ones((9, 5)), {"n_test_samples": 0}, ValueError, "`n_test_samples`"),
+        (np.ones((9, 5)), {"n_test_samples": 0.1}, TypeError, "`n_test_samples`"),
+        (np.ones((9, 5)), {"n_test_samples": 2**31}, ValueError, "`n_test_samples`"),
+    ],
+)
+def test_calibrate_refuses(scores, options, error, match):
+    rule = bincp.BinCP(GAUSSIAN)
+    with pytest.raises(error, match=match):
+        rule.calibrate(scores, **{"n_classes": 3, **options})
+    with pytest.raises(bincp.NotCalibratedError, match="call calibrate"):
+        rule.predict_set(np.ones((1, 3, 5)))
+
+
+@pytest.mark.parametrize("row", [0, 299])
+@pytest.mark.parametrize("n", [20, 300])
+@pytest.mark.parametrize("options", [{"p": 0.7}, {"tau": 0.0}])
+def test_nan_is_found_wherever_it_is(row, n, options):  # B043
+    scores = np.random.default_rng(0).normal(size=(n, 8))
+    scores[row % n, 3] = np.nan
+    with pytest.raises(ValueError, match=rf"NaN.*\({row % n}, 3\)"):
+        bincp.BinCP(GAUSSIAN, **options).calibrate(scores, n_classes=2)
+
+
+def test_nan_is_found_where_the_rank_is_zero():
+    with pytest.raises(ValueError, match="NaN"):
+        bincp.BinCP(GAUSSIAN, alpha=0.01).calibrate(np.full((3, 4), np.nan), n_classes=2)
+
+
+def test_predict_refuses():
+    rule = bincp.BinCP(GAUSSIAN).calibrate(np.ones((99, 200), np.float32), n_classes=3)
+    good = np.ones((2, 3, 200), np.float32)
+    assert rule.predict_set(good).shape == (2, 3)
+    for wrong, match in [
+        (good[:, :, :199], "m' = 200 .* got 199"),
+        (good[:, :2], "K = 3"),
+        (good[0], r"shape \(n, K, m'\)"),
+        (good.astype(float), "dtype calibrated with, float32, got float64"),
+        (np.where(good == 1, np.float32("nan"), good), "NaN"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            rule.predict_set(wrong)
+    for wrong, error in [
+        (np.full((2, 3), 201), ValueError),
+        (np.full((2, 3), -1), ValueError),
+        (np.full((2, 2), 1), ValueError),
+        (np.full((2, 3), 1.0), TypeError),
+    ]:
+        with pytest.raises(error, match="`counts`"):
+            rule.predict_set_from_counts(wrong)
+    with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
+        rule.predict_set_exact(np.ones((2, 3)))
+
+
+def test_exact_refuses():
+    rule = bincp.BinCP(GAUSSIAN, tau=0.5)
+    for wrong, match in [
+        ([0.5, 1.1], "`probabilities` must be in"),
+        ([0.5, math.nan], "`probabilities` must be in"),
+        ([[0.5]], r"`probabilities` must have shape \(n,\)"),
+        ([], r"`probabilities` must have shape \(n,\)"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            rule.calibrate_exact(wrong, tau=0.5)
+    with pytest.raises(ValueError, match="`tau`"):
+        rule.calibrate_exact([0.5], tau=0.6)
+    with pytest.raises(ValueError, match="`tau`"):
+        bincp.BinCP(GAUSSIAN, p=0.7).calibrate_exact([0.5], tau=0.6)
+    rule.calibrate_exact([0.9] * 20, tau=0.5)
+    with pytest.raises(bincp.NotCalibratedError, match="call calibrate"):
+        rule.predict_set(np.ones((1, 2, 3)))
+
+
+def test_a_failed_calibration_leaves_the_last_one():
+    rule = bincp.BinCP(GAUSSIAN).calibrate(np.ones((99, 200)), n_classes=3)
+    with pytest.raises(ValueError, match="NaN"):
+        rule.calibrate(np.full((99, 200), np.nan), n_classes=3)
+    assert rule.predict_set(np.ones((1, 3, 200))).all()

@@ -1,0 +1,164 @@
+"""Saved decision rules come back exactly, and damaged ones do not come back at all."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import bincp
+from bincp import balls, smoothing
+from bincp._storage import _FIELDS
+
+CERTIFICATE = bincp.certify(smoothing.SparseFlip(0.3, 0.4), balls.Flips(0, 1))
+
+
+def calibrated(**options):
+    scores = np.random.default_rng(3).normal(1, 0.4, (120, 80)).astype(np.float32)
+    return bincp.BinCP(CERTIFICATE, **options).calibrate(scores, n_classes=4)
+
+
+@pytest.fixture
+def rule():
+    return calibrated(alpha="1/7", eta="0.013")
+
+
+@pytest.fixture
+def saved(rule, tmp_path):
+    path = tmp_path / "rule.json"
+    rule.save(path)
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"p": "2/3"}, {"tau": 0.1, "correction": "none"}])
+def test_round_trip_is_exact(options, tmp_path):  # B074
+    rule = calibrated(**options)
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    for field in _FIELDS:
+        assert getattr(loaded, field) == getattr(rule, field), field
+    scores = np.random.default_rng(4).normal(np.linspace(-3, 1, 50)[:, None, None], 0.6, (50, 4, 80)).astype(np.float32)
+    sets = rule.predict_set(scores)
+    assert 0 < sets.mean() < 1
+    np.testing.assert_array_equal(loaded.predict_set(scores), sets)
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "rule.json").read_text()
+
+
+def test_round_trip_of_an_infinite_threshold_and_of_an_exact_rule(tmp_path):
+    rule = bincp.BinCP(CERTIFICATE, alpha=0.01)
+    with pytest.warns(bincp.TrivialSetWarning):
+        rule.calibrate(np.ones((5, 80)), n_classes=2)
+    rule.save(tmp_path / "rule.json")
+    assert bincp.BinCP.load(tmp_path / "rule.json").tau_ == -np.inf
+    exact = bincp.BinCP(CERTIFICATE).calibrate_exact(np.linspace(0.5, 1, 50), tau=0.3)
+    exact.save(tmp_path / "exact.json")
+    loaded = bincp.BinCP.load(tmp_path / "exact.json")
+    probabilities = np.linspace(0, 1, 40).reshape(10, 4)
+    np.testing.assert_array_equal(
+        loaded.predict_set_exact(probabilities), exact.predict_set_exact(probabilities)
+    )
+
+
+def test_pickle_round_trip(rule):  # B074
+    loaded = pickle.loads(pickle.dumps(rule))
+    for field in _FIELDS:
+        assert getattr(loaded, field) == getattr(rule, field)
+    loaded.calibrate(np.ones((99, 500)), n_classes=2)
+
+
+def test_the_file_describes_the_certificate_and_no_more(saved):
+    loaded = bincp.BinCP.load(saved)
+    assert loaded.certificate is None
+    assert loaded.certificate_description == json.loads(json.dumps(CERTIFICATE.describe()))
+    with pytest.raises(bincp.CertificateError, match="by description only"):
+        loaded.calibrate(np.ones((9, 9)), n_classes=2)
+
+
+def test_a_loaded_rule_refuses_another_number_of_samples(saved):
+    with pytest.raises(ValueError, match="m' = 80 .* got 79"):
+        bincp.BinCP.load(saved).predict_set(np.ones((1, 4, 79), np.float32))
+
+
+def test_nothing_is_saved_before_calibration(tmp_path):
+    with pytest.raises(bincp.NotCalibratedError, match="before save"):
+        bincp.BinCP(CERTIFICATE).save(tmp_path / "rule.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_save_keeps_the_last_file(rule, saved, monkeypatch):
+    text = saved.read_text()
+
+    def fail(*args, **kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        rule.save(saved)
+    assert saved.read_text() == text
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing\.json"):
+        bincp.BinCP.load(tmp_path / "missing.json")
+    with pytest.raises(IsADirectoryError):
+        bincp.BinCP.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"format": "other"}', b"\x80\x04]q."]
+)
+def test_foreign_files(content, tmp_path):
+    path = tmp_path / "rule.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"rule\.json"):
+        bincp.BinCP.load(path)
+
+
+def test_newer_versions(saved):
+    change(saved, version=2)
+    with pytest.raises(ValueError, match="version must be 1, got 2.*newer"):
+        bincp.BinCP.load(saved)
+
+
+@pytest.mark.parametrize("field", list(_FIELDS))
+def test_missing_fields(field, saved):
+    document = json.loads(saved.read_text())
+    del document[field]
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=f"`{field}` is missing"):
+        bincp.BinCP.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tau_", "nan"),
+        ("tau_", 0.5),
+        ("tau_", None),
+        ("min_count_", 81),
+        ("min_count_", -1),
+        ("min_count_", 1.0),
+        ("min_count_", True),
+        ("min_count_", None),
+        ("n_test_samples_", "80"),
+        ("alpha", "0"),
+        ("alpha", "1/0"),
+        ("alpha", "2"),
+        ("alpha", 0.1),
+        ("dtype_", "int8"),
+        ("dtype_", None),
+        ("certified_p_", "0x1.8p+0"),
+        ("correction", 3),
+        ("certificate_description", []),
+    ],
+)
+def test_damaged_fields(field, value, saved):
+    change(saved, **{field: value})
+    with pytest.raises(ValueError, match="damaged"):
+        bincp.BinCP.load(saved)
+
+
+def change(path, **fields):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
