@@ -28,7 +28,7 @@ FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 LIMITED_API = not (TRACE or FREE_THREADED)
 
 # No contraction to fused multiply-add: the same input must give the same bound on every machine.
-# No errno and no floating-point traps: without them sqrtf vectorises; NaN and infinities stay exact.
+# No errno and no floating-point traps, so that sqrtf vectorises; NaN and infinities stay exact.
 UNIX_FLAGS = [
     "-O3",
     "-std=c11",

@@ -15,6 +15,9 @@ ArrayLike: TypeAlias = Any
 
 SCORE_DTYPES = ("float16", "bfloat16", "float32", "float64")
 
+# Native dtypes only: others compare unequal. (dtype.name takes microseconds.)
+_NAMES = {np.dtype(name): name for name in SCORE_DTYPES if name != "bfloat16"}
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -37,14 +40,18 @@ def widen_bfloat16(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
 
 
 def round_to(dtype: str, value: npt.ArrayLike) -> npt.NDArray[np.floating[Any]]:
-    """Round to the nearest value of a score dtype; bfloat16 comes back as exact float32."""
-    if dtype != "bfloat16":
-        with np.errstate(over="ignore"):  # a threshold beyond the range becomes an infinity
-            return np.asarray(value).astype(dtype)
+    """Round to the nearest value of a score dtype; bfloat16 comes back as exact float32.
+
+    What is beyond the range becomes an infinity, and NaN stays NaN.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _to_bfloat16(value) if dtype == "bfloat16" else np.asarray(value).astype(dtype)
+
+
+def _to_bfloat16(value: npt.ArrayLike) -> npt.NDArray[np.float32]:
     # Two roundings (to float32, then to bfloat16) would not be one: round to odd in between.
     exact = np.asarray(value, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        nearest = exact.astype(np.float32)
+    nearest = exact.astype(np.float32)
     toward_zero = np.where(
         np.abs(nearest.astype(np.float64)) > np.abs(exact),
         np.nextafter(nearest, np.float32(0)),
@@ -80,7 +87,8 @@ def as_scores(name: str, value: ArrayLike) -> Scores:
         bits = _cpu(name, value).view(torch.int16).numpy().view(np.uint16)
         return Scores(bits, "bfloat16")
     array = as_array(name, value)
-    if array.dtype.name not in SCORE_DTYPES or not array.dtype.isnative:
+    name_of_dtype = _NAMES.get(array.dtype)
+    if name_of_dtype is None:
         raise ValueError(
             f"`{name}` must have one of the dtypes {', '.join(SCORE_DTYPES)} in native byte order, "
             f"got {array.dtype.str if array.dtype.kind == 'f' else array.dtype}"
@@ -89,7 +97,7 @@ def as_scores(name: str, value: ArrayLike) -> Scores:
         raise ValueError(
             f"`{name}` must be aligned in memory, got an unaligned {array.dtype} array"
         )
-    return Scores(array, array.dtype.name)
+    return Scores(array, name_of_dtype)
 
 
 def as_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.NDArray[np.int64]:

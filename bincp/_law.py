@@ -20,7 +20,7 @@ def check_law(certificate: "Certificate") -> None:
     Range, monotonicity, ``lower(p) <= p <= upper(p)``, and ``upper(p) >= q <=> p >= lower(q)`` up
     to a tolerance of 1e-9 (it holds exactly only without rounding).
     """
-    grid = _grid()
+    grid = probability_grid()
     lower = [certificate.lower(p) for p in grid]
     upper = [certificate.upper(p) for p in grid]
     for name, values in (("lower", lower), ("upper", upper)):
@@ -33,7 +33,8 @@ def check_law(certificate: "Certificate") -> None:
     _check_equivalence(certificate, np.array(grid), np.array(lower), np.array(upper))
 
 
-def _grid() -> list[float]:
+def probability_grid() -> list[float]:
+    """Return the probabilities that laws are checked at, in increasing order."""
     tails = [10.0**-k for k in (12, 9, 6, 4, 3)]
     middle = [k / 64 for k in range(1, 64)]
     return sorted({0.0, 1.0, *tails, *(1 - p for p in tails), *middle})

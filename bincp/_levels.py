@@ -13,6 +13,8 @@ import numpy as np
 Level = int | float | str | Decimal | Fraction
 """A number that decides a rank. A float stands for its shortest decimal: 0.1 is 1/10."""
 
+_MAX_EXPONENT = 400  # of ten, beyond that of doubles; "1e-999999999" would fill the memory
+
 
 def as_fraction(name: str, value: Level) -> Fraction:
     """Return the exact rational that ``value`` was written as."""
@@ -20,9 +22,14 @@ def as_fraction(name: str, value: Level) -> Fraction:
         value, int | float | str | Decimal | Fraction | np.integer | np.floating
     ):
         raise TypeError(f"`{name}` must be an int, float, str, Decimal or Fraction, got {value!r}")
+    if isinstance(value, Fraction):
+        return value
+    text = str(value).strip()
     try:
-        return value if isinstance(value, Fraction) else Fraction(str(value).strip())
-    except (ValueError, ZeroDivisionError):
+        if "/" not in text and abs(Decimal(text).adjusted()) > _MAX_EXPONENT:
+            raise ValueError
+        return Fraction(text)
+    except (ValueError, ArithmeticError):
         raise ValueError(f"`{name}` must be a finite number, got {value!r}") from None
 
 

@@ -19,8 +19,8 @@ def select_threshold(scores: Rows, t: int, rank: int) -> float:
 
     Floyd-Rivest selection with rows as items: the values of a few rows bracket the answer, one
     count of all scores against each end tells which rows lie inside, and only those are sorted.
-    That costs two reads of the scores instead of a sort, and is exact for any data: where the few
-    rows misled, all are sorted.
+    That costs one or two reads of the scores instead of a sort, and is exact for any data: where
+    the few rows misled, all are sorted.
     """
     if len(scores) < _SMALL:
         return _kth_smallest(kth_largest(scores, t), rank)
@@ -49,6 +49,8 @@ def _bracket(scores: Rows, t: int, rank: int) -> tuple[float, float]:
 
 def _rows_below(scores: Rows, value: float, t: int) -> npt.NDArray[np.bool_]:
     """Say which rows have fewer than ``t`` scores at or above ``value``."""
+    if value == -np.inf:
+        return np.zeros(len(scores), np.bool_)
     return np.asarray(count_exceedances(scores, value) < t)
 
 

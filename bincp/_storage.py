@@ -69,8 +69,9 @@ _COUNT = _Codec(int, _decode_count)
 _TEXT = _Codec(str, _decode_text)
 _DTYPE = _Codec(str, _decode_dtype)
 
+_DESCRIPTION = _Codec(dict, _decode_description)
+
 _FIELDS = {
-    "certificate_description": _Codec(dict, _decode_description),
     "alpha": _LEVEL,
     "p": _optional(_LEVEL),
     "tau": _optional(_FLOAT),
@@ -94,7 +95,12 @@ _FIELDS = {
 def write(path: str | os.PathLike[str], calibrated: "BinCP") -> None:
     """Write to a file beside ``path`` and move it there, so that no half-written rule is left."""
     fields = {name: codec.encode(getattr(calibrated, name)) for name, codec in _FIELDS.items()}
-    document = {"format": FORMAT, "version": VERSION, **fields}
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "certificate": calibrated.certificate_description,
+        **fields,
+    }
     target = Path(path)
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
@@ -120,6 +126,7 @@ def read(path: str | os.PathLike[str], cls: type["BinCP"]) -> "BinCP":
         )
     rule = cls.__new__(cls)
     rule.certificate = None
+    rule._description = _decode(path, "certificate", _DESCRIPTION, document)
     for name, codec in _FIELDS.items():
         setattr(rule, name, _decode(path, name, codec, document))
     _check_consistent(path, rule)

@@ -48,4 +48,4 @@ def _as_float(name: str, value: object) -> float:
     try:
         return float(value)
     except OverflowError:  # an integer or fraction beyond the doubles
-        return math.inf if value > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]

@@ -99,6 +99,8 @@ class BinCP:
     array([ True, False, False])
     """
 
+    _description: dict[str, Any]  # of the certificate, where the object was loaded
+
     tau_: float
     min_count_: int | None
     rank_: int
@@ -129,7 +131,6 @@ class BinCP:
         if p is not None and tau is not None:
             raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
         self.certificate: Certificate | None = certificate
-        self.certificate_description = certificate.describe()
         self.alpha = check_level("alpha", alpha)
         self.p = None if p is None else check_level("p", p, closed_high=True)
         self.tau = None if tau is None else _check_tau(tau)
@@ -137,6 +138,11 @@ class BinCP:
         self.eta = check_level("eta", eta)
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
+
+    @property
+    def certificate_description(self) -> dict[str, Any]:
+        """What `Certificate.describe` returns, also where only that was loaded from a file."""
+        return self._description if self.certificate is None else self.certificate.describe()
 
     # ---- calibration ------------------------------------------------------------------------
 

@@ -235,7 +235,9 @@ class _Rows:
 
 def _as_rows(scores: ArrayLike, threshold: ArrayLike, axis: int) -> _Rows:
     given = as_scores("scores", scores)
-    bits = np.moveaxis(given.bits, _check_axis(given.bits, axis), -1)
+    axis = _check_axis(given.bits, axis)
+    last = given.bits.ndim - 1
+    bits = given.bits if axis == last else np.moveaxis(given.bits, axis, last)
     if bits.shape[-1] > _MAX_SAMPLES:
         raise ValueError(f"`scores` must have fewer than 2**31 samples, got {bits.shape[-1]}")
     thresholds = _round_thresholds(threshold, given.dtype)

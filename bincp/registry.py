@@ -215,17 +215,22 @@ def _as_certificate(made: Any, entry: _Entry) -> Certificate:
 
 def _tied(certificate: Certificate, smoothing: Any, ball: Any) -> Certificate:
     """Return the certificate, described as that of the pair and rebuilt from it."""
-    description = {
-        "smoothing": _parameters(smoothing),
-        "ball": _parameters(ball),
-        **certificate.describe(),
-    }
+    pair = {"smoothing": _parameters(smoothing), "ball": _parameters(ball)}
     return Certificate._make(
         certificate._operator,
-        description,
-        inverse=lambda: certify(smoothing, ball.inverse()),
+        pair | certificate.describe() | pair,  # a factory may build on the operator of another pair
+        inverse=lambda: certify(smoothing, _inverted(ball)),
         recipe=(certify, (smoothing, ball)),
     )
+
+
+def _inverted(ball: Any) -> Any:
+    if not callable(getattr(ball, "inverse", None)):
+        raise CertificateError(
+            f"{type(ball).__name__} must have a method inverse() for its certificate to be "
+            "inverted; subclass bincp.balls.Ball if it is its own inverse"
+        )
+    return ball.inverse()
 
 
 def _parameters(value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""BinCP against transcriptions of the paper's algorithms, and its guarantee on exact populations."""
+"""BinCP against transcriptions of the paper's algorithms; its guarantee on exact populations."""
 
 import itertools
 import math
@@ -41,11 +41,14 @@ def cp_lower(s, m, eta):
     return 0.0 if s == 0 else special.betaincinv(s, m - s + 1, eta)
 
 
-def accepts(count, m_test, p, m, certificate, eta_each):
+def accepts(count, m_test, t, m, certificate, eta_each):
     """The test of one label: the upper bound of its frequency against the certified lower bound."""
     if eta_each is None:
+        p = t / m
+        while Fraction(p) > Fraction(t, m):  # a double above t / m would claim too much
+            p = math.nextafter(p, 0)
         return Fraction(count, m_test) >= Fraction(certificate.lower(p))
-    low = cp_lower(round(p * m), m, eta_each)
+    low = cp_lower(t, m, eta_each)
     return cp_upper(count, m_test, eta_each) >= certificate.lower(low)
 
 
@@ -73,7 +76,7 @@ def sets(tau, t, m, scores, eta_each, certificate):
             [
                 tau is None
                 or accepts(
-                    sum(score >= tau for score in label), m_test, t / m, m, certificate, eta_each
+                    sum(score >= tau for score in label), m_test, t, m, certificate, eta_each
                 )
                 for label in point
             ]
@@ -242,7 +245,9 @@ def test_ties_at_the_threshold_are_accepted():  # F009
     st.sampled_from(["0.05", "0.1", "1/3", "0.5"]),
     st.sampled_from(CERTIFICATES),
 )
-def test_exact_calibration_covers_every_population_under_the_worst_attack(values, alpha, certificate):
+def test_exact_calibration_covers_every_population_under_the_worst_attack(
+    values, alpha, certificate
+):
     """Each of n + 1 points is the test point once: the mean coverage is exact, for any values."""
     covered = []
     for i, p in enumerate(values):
@@ -363,7 +368,12 @@ def test_sets_are_nested_in_alpha_and_radius(seed, correction):
 @pytest.mark.parametrize(
     ("options", "shape", "certificate", "words"),
     [
-        ({"alpha": 0.1, "correction": "none"}, (8, 50), IDENTITY, ["n = 8", "9 calibration", "alpha"]),
+        (
+            {"alpha": 0.1, "correction": "none"},
+            (8, 50),
+            IDENTITY,
+            ["n = 8", "9 calibration", "alpha"],
+        ),
         ({"alpha": 0.1}, (8, 50), IDENTITY, ["n = 8", "10 calibration", "alpha"]),
         ({"alpha": 0.1, "eta": 0.05}, (15, 50), IDENTITY, ["n = 15", "smaller eta", "19"]),
         ({"alpha": 0.1}, (100, 4), IDENTITY, ["m = 4", "m' = 4", "eta"]),
@@ -379,7 +389,12 @@ def test_sets_are_nested_in_alpha_and_radius(seed, correction):
             bincp.certify(smoothing.Uniform(0.5), balls.L1(0.9)),
             ["radius", "smaller radius"],
         ),
-        ({"alpha": 0.1, "tau": 9.0, "correction": "none"}, (100, 9), IDENTITY, ["tau = 9.0", "lower"]),
+        (
+            {"alpha": 0.1, "tau": 9.0, "correction": "none"},
+            (100, 9),
+            IDENTITY,
+            ["tau = 9.0", "lower"],
+        ),
     ],
 )
 def test_trivial_sets_warn_with_cause_and_cure(options, shape, certificate, words):

@@ -156,7 +156,7 @@ def python_in_root(code, *arguments):
 
 
 def pip(*arguments, executable=sys.executable):
-    command = [executable, "-m", "pip", "--quiet", *map(str, arguments)]
+    command = [executable, "-I", "-m", "pip", "--quiet", *map(str, arguments)]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
 
@@ -193,7 +193,7 @@ def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):  # B070
         certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
         print(f"{certificate.lower(0.9):.6f}")
     """
-    assert python(code, cwd=tmp_path, executable=executable) == "0.610856"
+    assert python(code, "-I", cwd=tmp_path, executable=executable) == "0.610856"
     script = subprocess.run(
         [tmp_path / "venv" / "bin" / "bincp", "--help"], capture_output=True, text=True
     )

@@ -1,0 +1,161 @@
+"""Certificates against the SciPy and NumPy expressions that they replace, and the import.
+
+The baseline and ours share a group, and their results are asserted equal. The baselines round to
+nearest; ours round outward, so results differ by the width of that step.
+"""
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import bincp
+from bincp._operators import sparse_masses
+
+P_PLUS, P_MINUS = 0.01, 0.6
+SIGMA, RADIUS = 0.25, 0.12
+
+Benchmark = Any
+
+
+# ---- sparse flips ---------------------------------------------------------------------------
+
+
+def scipy_sparse_regions(additions: int, deletions: int) -> tuple[np.ndarray, np.ndarray]:
+    """The masses as four binomial mass functions and two convolutions."""
+    a, d = np.arange(additions + 1), np.arange(deletions + 1)
+    clean = np.convolve(
+        stats.binom.pmf(a, additions, P_PLUS), stats.binom.pmf(d, deletions, P_MINUS)
+    )
+    perturbed = np.convolve(
+        stats.binom.pmf(a, additions, 1 - P_MINUS), stats.binom.pmf(d, deletions, 1 - P_PLUS)
+    )
+    return clean, perturbed
+
+
+def bincp_sparse_regions(additions: int, deletions: int) -> tuple[np.ndarray, np.ndarray]:
+    n = additions + deletions + 1
+    clean, perturbed = np.empty(n), np.empty(n)
+    sparse_masses(additions, deletions, P_PLUS, P_MINUS, clean, perturbed)
+    return clean, perturbed
+
+
+@pytest.mark.parametrize("radii", [(50, 50), (5, 5), (200, 200)], ids=lambda r: f"{r[0]}+{r[1]}")
+@pytest.mark.parametrize("which", ["bincp", "scipy"])
+def test_sparse_regions(benchmark: Benchmark, which: str, radii: tuple[int, int]) -> None:
+    benchmark.group = f"masses of the sparse regions, {radii[0]} + {radii[1]} flips"
+    regions = {"bincp": bincp_sparse_regions, "scipy": scipy_sparse_regions}[which]
+    for ours, theirs in zip(benchmark(regions, *radii), scipy_sparse_regions(*radii), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-300)
+
+
+@pytest.mark.benchmark(group="a sparse certificate of 50 + 50 flips, made and evaluated once")
+@pytest.mark.parametrize("which", ["bincp", "scipy"])
+def test_sparse_certificate(benchmark: Benchmark, which: str) -> None:
+    """The baseline stops at the masses: the public call also looks up, cumulates and bounds."""
+    if which == "scipy":
+        clean, _ = benchmark(scipy_sparse_regions, 50, 50)
+        assert clean.sum() == pytest.approx(1.0)
+    else:
+        scheme = bincp.smoothing.SparseFlip(P_PLUS, P_MINUS)
+        ball = bincp.balls.Flips(50, 50)
+        bound = benchmark(lambda: bincp.certify(scheme, ball).lower(1 - 1e-12))
+        assert bound == pytest.approx(greedy_lower(1 - 1e-12), abs=1e-12)
+
+
+def greedy_lower(p: float) -> float:
+    """Fill the regions from the far end, in plain doubles."""
+    clean, perturbed = scipy_sparse_regions(50, 50)
+    budget, lost = 1 - p, 0.0
+    for c, q in zip(clean[::-1], perturbed[::-1], strict=True):
+        share = min(budget / c, 1.0) if c > 0 else 1.0
+        budget, lost = budget - share * c, lost + share * q
+    return 1 - lost
+
+
+@pytest.mark.benchmark(group="one bound from ready regions")
+@pytest.mark.parametrize("which", ["bincp", "betaincinv"])
+def test_bound_from_ready_regions(benchmark: Benchmark, which: str) -> None:
+    """The yardstick is one call of SciPy's inverse, what a Clopper-Pearson bound costs there."""
+    if which == "bincp":
+        clean, perturbed = scipy_sparse_regions(50, 50)
+        clean, perturbed = clean / clean.sum(), perturbed / perturbed.sum()
+        certificate = bincp.Certificate.from_regions(clean, perturbed)
+        bound = benchmark(certificate.lower, 1 - 1e-12)
+        assert bound == pytest.approx(greedy_lower(1 - 1e-12), abs=1e-9)
+    else:
+        bound = benchmark(special.betaincinv, 90.0, 61.0, 1e-3)
+        assert special.betainc(90.0, 61.0, bound) == pytest.approx(1e-3)
+
+
+# ---- Gaussian -------------------------------------------------------------------------------
+
+
+def scipy_gaussian_lower(p: Any) -> Any:
+    return special.ndtr(special.ndtri(p) - RADIUS / SIGMA)
+
+
+@pytest.mark.benchmark(group="one Gaussian bound")
+@pytest.mark.parametrize("which", ["bincp", "scipy"])
+def test_gaussian_scalar(benchmark: Benchmark, which: str) -> None:
+    certificate = bincp.certify(bincp.smoothing.Gaussian(SIGMA), bincp.balls.L2(RADIUS))
+    bound = benchmark(certificate.lower if which == "bincp" else scipy_gaussian_lower, 0.9)
+    assert bound == pytest.approx(scipy_gaussian_lower(0.9), rel=1e-13)
+
+
+@pytest.mark.benchmark(group="10,000 Gaussian bounds")
+@pytest.mark.parametrize("which", ["bincp", "scipy"])
+def test_gaussian_array(benchmark: Benchmark, which: str) -> None:
+    p = np.random.default_rng(0).random(10_000)
+    certificate = bincp.certify(bincp.smoothing.Gaussian(SIGMA), bincp.balls.L2(RADIUS))
+    bounds = benchmark(certificate.lower if which == "bincp" else scipy_gaussian_lower, p)
+    np.testing.assert_allclose(bounds, scipy_gaussian_lower(p), rtol=1e-13)
+
+
+@pytest.mark.benchmark(group="certify(Gaussian, L2)")
+def test_certify(benchmark: Benchmark) -> None:
+    scheme, ball = bincp.smoothing.Gaussian(SIGMA), bincp.balls.L2(RADIUS)
+    assert benchmark(bincp.certify, scheme, ball).lower(1.0) == 1.0
+
+
+# ---- import ---------------------------------------------------------------------------------
+
+
+@pytest.mark.benchmark(group="import in a new process")
+@pytest.mark.parametrize("which", ["bincp", "numpy, scipy.special"])
+def test_import(benchmark: Benchmark, which: str) -> None:
+    """Each round also imports the other of the two, so that both minima see the same machine."""
+    others = {"bincp": "numpy, scipy.special", "numpy, scipy.special": "bincp"}
+
+    def alternate() -> None:
+        import_in_a_new_process(others[which])
+
+    benchmark.pedantic(import_in_a_new_process, args=(which,), setup=alternate, rounds=15)
+    assert "torch" not in import_in_a_new_process(which)
+
+
+def import_in_a_new_process(modules: str) -> str:
+    code = f"import {modules}, sys; print(*sys.modules)"
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+
+if __name__ == "__main__":
+    seconds: dict[str, list[float]] = {"pass": [], "numpy, scipy.special": [], "bincp": []}
+    for _ in range(25):
+        for modules, times in seconds.items():
+            start = time.perf_counter()
+            code = modules if modules == "pass" else f"import {modules}"
+            subprocess.run([sys.executable, "-c", code], check=True)
+            times.append(time.perf_counter() - start)
+    start_up, baseline, ours = (min(times) for times in seconds.values())
+    print(
+        f"start of Python {start_up:.3f} s, numpy and scipy.special {baseline:.3f} s, "
+        f"bincp {ours:.3f} s: {ours / baseline:.2f} times, "
+        f"{(ours - start_up) / (baseline - start_up):.2f} without the start of Python"
+    )

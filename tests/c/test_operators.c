@@ -1,0 +1,278 @@
+/* The normal distribution, the knapsack and the operators alone, for the sanitizers:
+ *
+ *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
+ *       -Ibincp/include tests/c/test_operators.c csrc/normal.c csrc/knapsack.c csrc/operators.c -lm
+ *
+ * Arrays are allocated to size, so that the sanitizer sees a step beyond them. Reference values
+ * come from tests/data/{gaussian,sparse}.json.
+ */
+#include "knapsack.h"
+#include "normal.h"
+#include "operators.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long checks;
+static long failures;
+
+#define CHECK(condition)                                                         \
+    do {                                                                         \
+        ++checks;                                                                \
+        if (!(condition)) {                                                      \
+            ++failures;                                                          \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
+        }                                                                        \
+    } while (0)
+
+#define TRUE_MIN 4.9406564584124654e-324
+#define BELOW_ONE (1.0 - DBL_EPSILON / 2)
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static const double grid[] = {0.0,  TRUE_MIN, 1e-300, 1e-12, 0.1, 0.25,      0.5,
+                              0.51, 0.75,     0.9,    0.999, 1.0, BELOW_ONE, 1 - 1e-12};
+
+static double *doubles(size_t n)
+{
+    double *memory = malloc((n > 0 ? n : 1) * sizeof *memory);
+    if (memory == NULL) {
+        abort();
+    }
+    return memory;
+}
+
+/* `got` is on the safe side of `wanted` (below for direction -1), within a relative `error`. */
+static int safe(double got, double wanted, int direction, double error)
+{
+    const double excess = (got - wanted) * direction;
+    return excess >= 0.0 && excess <= error * wanted;
+}
+
+/* ---- normal ---------------------------------------------------------------------------------- */
+
+static void test_quantile(void)
+{
+    static const double known[][2] = {
+        {1e-300, -37.047096299361199},
+        {1e-10, -6.3613409024040561},
+        {0.25, -0.67448975019608174},
+        {0.4, -0.25334710313579974},
+        {0.5, 0.0},
+    };
+    for (size_t i = 0; i < LENGTH(known); ++i) {
+        const double x = bincp_normal_tail_quantile(known[i][0]);
+        CHECK(fabs(x - known[i][1]) <= 6 * DBL_EPSILON * fabs(known[i][1]));
+        CHECK(fabs(bincp_normal_tail(x) - known[i][0]) <= 1e-12 * known[i][0]);
+    }
+    for (double p = 0.5; p > 1e-300; p *= 0.37) {
+        const double back = bincp_normal_tail(bincp_normal_tail_quantile(p));
+        CHECK(fabs(back - p) <= 1e-12 * p);
+        CHECK(bincp_normal_tail_quantile(p) <= 0.0);
+    }
+    CHECK(isfinite(bincp_normal_tail_quantile(TRUE_MIN)));
+    CHECK(bincp_normal_tail(-40.0) == 0.0);
+    CHECK(bincp_normal_tail(0.0) == 0.5);
+}
+
+static void test_shift(void)
+{
+    CHECK(safe(bincp_normal_shift_down(0.6, 1.0), 0.22763655472130379, -1, 1e-14));
+    CHECK(safe(bincp_normal_shift_down(0.999, 4.0), 0.1814725177250188, -1, 1e-14));
+    CHECK(safe(bincp_normal_shift_up(1e-300, 3.0), 2.2404714648889896e-254, 1, 1e-12));
+    CHECK(bincp_normal_shift_down(TRUE_MIN, 0.5) == 0.0);
+
+    static const double shifts[] = {TRUE_MIN, 1e-17, 1e-3, 1.0, 8.0, 60.0, 1e160, DBL_MAX, INFINITY};
+    for (size_t i = 0; i < LENGTH(grid); ++i) {
+        const double p = grid[i];
+        CHECK(bincp_normal_shift_down(p, 0.0) == p);
+        CHECK(bincp_normal_shift_up(p, 0.0) == p);
+        for (size_t j = 0; j < LENGTH(shifts); ++j) {
+            const double down = bincp_normal_shift_down(p, shifts[j]);
+            const double up = bincp_normal_shift_up(p, shifts[j]);
+            CHECK(0.0 <= down && down <= p && p <= up && up <= 1.0);
+            if (p > 0.0 && p < 1.0) {
+                CHECK(down < p && up > p);
+                if (shifts[j] >= 60.0) {
+                    CHECK(down == 0.0 && up == 1.0);
+                }
+            } else {
+                CHECK(down == p && up == p);
+            }
+        }
+    }
+}
+
+/* ---- knapsack -------------------------------------------------------------------------------- */
+
+static void test_regions_by_hand(void)
+{
+    /* Ratios infinity, 2, 1/2 and 0, in this order. */
+    static const double clean[] = {0.25, 0.5, 0.25, 0.0};
+    static const double perturbed[] = {0.0, 0.25, 0.5, 0.25};
+    static const double expected[][3] = {
+        {0.0, 0.0, 0.25}, {0.25, 0.0, 0.75}, {0.5, 0.125, 0.875}, {0.75, 0.25, 1.0}, {1.0, 0.75, 1.0},
+    };
+    double *storage = doubles(bincp_regions_size(4));
+    const bincp_regions regions = bincp_regions_cumulate(clean, perturbed, 4, 0.0, 0.0, storage);
+    for (size_t i = 0; i < LENGTH(expected); ++i) {
+        const double p = expected[i][0];
+        const double lower = bincp_regions_lower(&regions, p);
+        const double upper = bincp_regions_upper(&regions, p);
+        /* The step is up to 4 slacks of 4 units; certainty is exact, also where it is lost. */
+        CHECK(lower <= expected[i][1] && lower >= expected[i][1] - 16 * DBL_EPSILON);
+        CHECK(upper >= expected[i][2] && upper <= expected[i][2] + 16 * DBL_EPSILON);
+    }
+    free(storage);
+}
+
+static void test_empty_and_single_regions(void)
+{
+    static const double one[] = {1.0};
+    double *storage = doubles(bincp_regions_size(1));
+    bincp_regions regions = bincp_regions_cumulate(one, one, 1, 0.0, 0.0, storage);
+    for (size_t i = 0; i < LENGTH(grid); ++i) {
+        CHECK(fabs(bincp_regions_lower(&regions, grid[i]) - grid[i]) <= 16 * DBL_EPSILON);
+        CHECK(fabs(bincp_regions_upper(&regions, grid[i]) - grid[i]) <= 16 * DBL_EPSILON);
+    }
+    free(storage);
+    storage = doubles(bincp_regions_size(0));
+    regions = bincp_regions_cumulate(one, one, 0, 0.0, 0.0, storage);
+    CHECK(bincp_regions_lower(&regions, 0.3) == 0.0);
+    CHECK(bincp_regions_upper(&regions, 0.3) == 0.3);
+    free(storage);
+}
+
+static void check_sparse(size_t a, size_t d, double p_plus, double p_minus)
+{
+    const size_t n = a + d + 1;
+    double *clean = doubles(n), *perturbed = doubles(n), *workspace = doubles(2 * (n + 1));
+    double *storage = doubles(bincp_regions_size(n));
+    bincp_sparse_regions(a, d, p_plus, p_minus, clean, perturbed, workspace);
+    double sums[2] = {0.0, 0.0};
+    for (size_t i = 0; i < n; ++i) {
+        CHECK(clean[i] >= 0.0 && perturbed[i] >= 0.0);
+        sums[0] += clean[i];
+        sums[1] += perturbed[i];
+        /* Decreasing ratio, without division and where nothing underflows */
+        if (i > 0 && fmin(fmin(clean[i], perturbed[i - 1]), fmin(clean[i - 1], perturbed[i])) > 1e-150) {
+            CHECK(clean[i] * perturbed[i - 1] <= clean[i - 1] * perturbed[i] * (1 + 1e-14));
+        }
+    }
+    CHECK(fabs(sums[0] - 1.0) < 1e-13 && fabs(sums[1] - 1.0) < 1e-13);
+
+    const bincp_regions regions = bincp_regions_cumulate(
+        clean, perturbed, n, BINCP_SPARSE_SLACK, bincp_sparse_tiny(a, d), storage);
+    for (size_t i = 0; i < LENGTH(grid); ++i) {
+        const double lower = bincp_regions_lower(&regions, grid[i]);
+        const double upper = bincp_regions_upper(&regions, grid[i]);
+        CHECK(0.0 <= lower && lower <= grid[i] && grid[i] <= upper && upper <= 1.0);
+        CHECK(bincp_regions_upper(&regions, fmin(lower + 1e-13, 1.0)) >= grid[i]);
+    }
+    free(storage);
+    free(workspace);
+    free(perturbed);
+    free(clean);
+}
+
+static void test_sparse(void)
+{
+    static const size_t sizes[] = {0, 1, 2, 7, 40};
+    static const double chances[] = {0.0, DBL_MIN, 1e-300, 0.01, 0.4, 0.5, 0.6, BELOW_ONE, 1.0};
+    for (size_t i = 0; i < LENGTH(sizes); ++i) {
+        for (size_t j = 0; j < LENGTH(sizes); ++j) {
+            for (size_t k = 0; k < LENGTH(chances); ++k) {
+                for (size_t l = 0; l < LENGTH(chances); ++l) {
+                    check_sparse(sizes[i], sizes[j], chances[k], chances[l]);
+                }
+            }
+        }
+    }
+    check_sparse(1000, 1000, 0.01, 0.6);
+    check_sparse(0, 3000, 0.0, 0.4);
+}
+
+static void test_sparse_by_value(void)
+{
+    double clean[5], perturbed[5], workspace[12], storage[24];
+    CHECK(bincp_regions_size(5) == LENGTH(storage));
+    bincp_sparse_regions(1, 3, 0.01, 0.6, clean, perturbed, workspace);
+    const bincp_regions regions = bincp_regions_cumulate(
+        clean, perturbed, 5, BINCP_SPARSE_SLACK, bincp_sparse_tiny(1, 3), storage);
+    /* The order printed in the literature would give 0.99998 here. */
+    CHECK(fabs(bincp_regions_lower(&regions, 0.9) - 0.3455) < 5e-5);
+    CHECK(bincp_regions_lower(&regions, 1.0) == 1.0);
+}
+
+static void test_direction(void)
+{
+    CHECK(bincp_sparse_direction(0.25, 0.75) == 0);
+    CHECK(bincp_sparse_direction(1.0, 0.0) == 0);
+    CHECK(bincp_sparse_direction(1.0, 1e-300) == 1);
+    CHECK(bincp_sparse_direction(BELOW_ONE, 1e-300) == -1);
+    CHECK(bincp_sparse_direction(0.01, 0.6) == -1);
+    CHECK(bincp_sparse_direction(0.7, 0.8) == 1);
+    /* 0.9 + 0.1 rounds to 1, but the doubles sum to a little more. */
+    CHECK(bincp_sparse_direction(0.9, 0.1) == 1);
+}
+
+/* ---- operators ------------------------------------------------------------------------------- */
+
+static void check_operator(const bincp_operator *op, const char *name)
+{
+    CHECK(strcmp(op->name, name) == 0);
+    CHECK(op->abi_version == BINCP_ABI_VERSION);
+    CHECK(op->struct_size == sizeof(bincp_operator));
+    static const double outside[] = {-TRUE_MIN, 1.0 + DBL_EPSILON, NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < LENGTH(outside); ++i) {
+        CHECK(isnan(op->lower(outside[i], op->params)));
+        CHECK(isnan(op->upper(outside[i], op->params)));
+    }
+    double *out = doubles(LENGTH(grid));
+    bincp_bound_fill(op->lower, op->params, grid, LENGTH(grid), out);
+    for (size_t i = 0; i < LENGTH(grid); ++i) {
+        CHECK(out[i] == op->lower(grid[i], op->params));
+        CHECK(0.0 <= out[i] && out[i] <= grid[i]);
+        CHECK(grid[i] <= op->upper(grid[i], op->params));
+    }
+    bincp_bound_fill(op->lower, op->params, NULL, 0, NULL);
+    free(out);
+}
+
+static void test_operators(void)
+{
+    const double shift = 0.1;
+    double clean[] = {0.7, 0.3}, perturbed[] = {0.2, 0.8}, storage[12];
+    const bincp_regions regions =
+        bincp_regions_cumulate(clean, perturbed, 2, DBL_EPSILON, 2 * TRUE_MIN, storage);
+    const bincp_operator identity = bincp_operator_make(BINCP_IDENTITY, NULL);
+    const bincp_operator gaussian = bincp_operator_make(BINCP_GAUSSIAN, &shift);
+    const bincp_operator uniform = bincp_operator_make(BINCP_UNIFORM, &shift);
+    const bincp_operator knapsack = bincp_operator_make(BINCP_REGIONS, &regions);
+    check_operator(&identity, "identity");
+    check_operator(&gaussian, "gaussian");
+    check_operator(&uniform, "uniform");
+    check_operator(&knapsack, "regions");
+    CHECK(uniform.lower(0.05, &shift) == 0.0);
+    CHECK(uniform.upper(0.95, &shift) == 1.0);
+    CHECK(uniform.lower(0.5, &shift) <= 0.4 && uniform.lower(0.5, &shift) > 0.4 - 1e-15);
+    CHECK(gaussian.lower(0.6, &shift) == bincp_normal_shift_down(0.6, 0.1));
+    CHECK(knapsack.lower(0.9, &regions) == bincp_regions_lower(&regions, 0.9));
+}
+
+int main(void)
+{
+    test_quantile();
+    test_shift();
+    test_regions_by_hand();
+    test_empty_and_single_regions();
+    test_sparse();
+    test_sparse_by_value();
+    test_direction();
+    test_operators();
+    printf("operators: %ld checks, %ld failures\n", checks, failures);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
