@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Gaussian(sigma=0.5) against L2(r=0.25, dim=None)
     <BLANKLINE>
       p       lower       upper
-    0.9  0.78276942  0.96254872
+    0.9  0.78276091  0.96258881
     0
     """
     try:
@@ -316,7 +316,7 @@ def _demo_table(result: demo.Result) -> str:
 
 DEMO_LEGEND = """\
 radius   of the l2 ball of perturbations, for pixels in [0, 1]
-tau, k   a label is in BinCP's set iff at least k of its m noisy scores reach tau
+tau, k   a label is in BinCP's set iff at least k of m noisy scores reach tau
 cert. p  what an attack leaves, at worst, of the chance that a score reaches tau
 clean    percentage of the test images whose set holds the true label
 attack   the same after projected gradient descent in the ball; against BinCP it

@@ -90,11 +90,10 @@ def test_command(tmp_path, monkeypatch, capsys, small, ending):
     assert len(table) == 2 + len(small.rows)
     assert len({len(line) for line in table}) == 1
     for line, row in zip(table[2:], small.rows, strict=True):
+        clean, attacked = 100 * row.bincp.coverage, 100 * row.bincp.coverage_attacked
         cells = line.split()
-        assert cells[:4] == [f"{row.radius:g}", "128", f"{row.tau:.3f}",
-                             str(row.min_count)]  # fmt: skip
-        assert cells[5:8] == [f"{100 * row.bincp.coverage:.1f}", f"{100 * row.bincp.coverage_attacked:.1f}",
-                              f"{row.bincp.set_size:.2f}"]  # fmt: skip
+        assert cells[:4] == [f"{row.radius:g}", "128", f"{row.tau:.3f}", f"{row.min_count}"]
+        assert cells[5:8] == [f"{clean:.1f}", f"{attacked:.1f}", f"{row.bincp.set_size:.2f}"]
         assert cells[9] == f"{100 * row.vanilla.coverage_attacked:.1f}"
     assert f"wrote {picture}" in out
     assert picture.read_bytes().startswith(PNG if ending == "png" else b"<?xml")
