@@ -24,7 +24,7 @@ on: those up to two links away.
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -89,7 +89,7 @@ class Setting:
 
 SETTINGS = (
     Setting("cifar10-0.25", "cifar10", (0.25,), "residual", 32, 16, 0.4, 1500, 1024, 1024),
-    Setting("mnist-0.5", "mnist", (0.5,), "plain", 16, 12, 0.4, 2000, 1024, 1024),
+    Setting("mnist-0.5", "mnist", (0.5,), "plain", 16, 20, 0.4, 2000, 1024, 1024),
     Setting("cifar10-0.5", "cifar10", (0.5,), "residual", 32, 10, 0.4, 1500, 1024, 1024),
     Setting("cora-ml", "cora-ml", (0.01, 0.6), "gcn", 32, 300, 0.01, 1000, 256, 512),
     Setting("cifar10-0.25-plain", "cifar10", (0.25,), "plain", 48, 10, 0.4, 1500, 1024, 1024, 1),
