@@ -59,3 +59,11 @@ def float_below(level: Fraction) -> float:
     """Return the largest double that is at most ``level``."""
     nearest = float(level)
     return math.nextafter(nearest, -math.inf) if Fraction(nearest) > level else nearest
+
+
+def float_above(value: Fraction) -> float:
+    """Return the least double that is at least ``value``; infinity beyond the largest."""
+    try:
+        return -float_below(-value) + 0.0  # no negative zero
+    except OverflowError:
+        return math.inf

@@ -12,6 +12,8 @@ from bincp._binomial import cp_lower, cp_upper
 from bincp._levels import float_below
 from bincp.certificates import Certificate
 
+CORRECTIONS = ("clopper-pearson", "none")
+
 
 class Rule(NamedTuple):
     """The least count that is accepted, and the probabilities that it came from."""

@@ -27,7 +27,6 @@ PUBLIC_MODULES = {
     "bincp.intervals",
     "bincp.metrics",
     "bincp.noise",
-    "bincp.operators",
     "bincp.registry",
     "bincp.sampling",
     "bincp.scores",

@@ -111,7 +111,8 @@ def test_unreadable_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"format": "other"}', b"\x80\x04]q."]
+    "content",
+    [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"format": "other"}', b"\x80\x04]q.", b"[" * 10**5],
 )
 def test_foreign_files(content, tmp_path):
     path = tmp_path / "rule.json"
@@ -120,9 +121,10 @@ def test_foreign_files(content, tmp_path):
         bincp.BinCP.load(path)
 
 
-def test_newer_versions(saved):
-    change(saved, version=2)
-    with pytest.raises(ValueError, match=r"version must be 1, got 2.*newer"):
+@pytest.mark.parametrize("version", [2, True, 1.0, "1", None])
+def test_other_versions(version, saved):
+    change(saved, version=version)
+    with pytest.raises(ValueError, match=rf"version must be 1, got {version!r}.*newer"):
         bincp.BinCP.load(saved)
 
 
@@ -155,6 +157,21 @@ def test_missing_fields(field, saved):
         ("dtype_", None),
         ("certified_p_", "0x1.8p+0"),
         ("correction", 3),
+        ("correction", "foo"),
+        ("eta", "5"),
+        ("eta", "1/2"),
+        ("alpha", "1e999999999"),
+        ("p", "7"),
+        ("n_classes_", 0),
+        ("n_classes_", None),
+        ("n_samples_", 0),
+        ("rank_", 10**9),
+        ("success_rank_", 10**9),
+        ("success_rank_", None),
+        ("n_calibration_", 0),
+        ("n_test_samples_", 10**12),
+        ("p_lower_", "0x1p+5"),
+        ("p_lower_", None),
         ("certificate", []),
     ],
 )
