@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bincp._arrays import SCORE_DTYPES
 from bincp._files import replace_file
-from bincp._levels import check_level
+from bincp._levels import check_level, conformal_rank
 from bincp._rules import CORRECTIONS
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class _Codec(NamedTuple):
 
 def _decode_float(text: Any) -> float:
     value = float.fromhex(_decode_text(text))
-    if math.isnan(value):
-        raise ValueError("NaN")
+    if math.isnan(value) or value.hex() != text:
+        raise ValueError(f"{text!r} is not the hexadecimal form of a number")
     return value
 
 
@@ -112,7 +112,7 @@ def read(path: str | os.PathLike[str], cls: type["BinCP"]) -> "BinCP":
     """Read what `write` wrote, or say what is wrong with the file."""
     text = Path(path).read_bytes()
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: a bincp decision rule must be JSON: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -130,6 +130,13 @@ def read(path: str | os.PathLike[str], cls: type["BinCP"]) -> "BinCP":
         setattr(rule, name, _decode(path, name, codec, document))
     _check_consistent(path, rule)
     return rule
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError("a key stands twice")
+    return document
 
 
 def _decode(
@@ -153,9 +160,10 @@ def _check_consistent(path: str | os.PathLike[str], rule: "BinCP") -> None:
         "`min_count_` must be in [0, m']": k <= m_test,
         "`success_rank_` must be in [0, m]": t <= m,
         "m and m' must be in [1, 2**31)": exact or all(1 <= s < 2**31 for s in (m, m_test)),
-        "`rank_` must be in [0, n]": rule.rank_ <= rule.n_calibration_,
+        "`rank_` must be that of alpha and n": rule.rank_ == _rank(rule, exact),
         "`n_calibration_` must be at least 1": rule.n_calibration_ >= 1,
         "`n_classes_` must be at least 1": rule.n_classes_ is None or rule.n_classes_ >= 1,
+        "at most one of `p` and `tau` may be given": rule.p is None or rule.tau is None,
         "probabilities must be in order": 0 <= rule.certified_p_ <= rule.p_ <= 1,
         "`p_lower_` must be in [0, p_]": rule.p_lower_ is None or 0 <= rule.p_lower_ <= rule.p_,
     }
@@ -163,6 +171,11 @@ def _check_consistent(path: str | os.PathLike[str], rule: "BinCP") -> None:
     for requirement, holds in conditions.items():
         if not holds:
             raise ValueError(f"{path}: damaged, {requirement}")
+
+
+def _rank(rule: "BinCP", exact: bool) -> int:
+    spent = rule.eta if rule.correction == "clopper-pearson" and not exact else 0
+    return conformal_rank(rule.alpha - spent, rule.n_calibration_)
 
 
 def _conditions_of_correction(rule: "BinCP", exact: bool) -> dict[str, bool]:

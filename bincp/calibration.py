@@ -3,7 +3,6 @@
 import math
 import warnings
 from fractions import Fraction
-from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -16,7 +15,7 @@ from bincp._levels import Level, check_level, conformal_rank, success_rank
 from bincp._rules import CORRECTIONS, Rule, clopper_pearson_rule, uncorrected_rule
 from bincp._selection import select_threshold
 from bincp._triviality import trivial_cause
-from bincp._validation import check_integer
+from bincp._validation import check_integer, check_threshold
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan, count_exceedances, decide
 from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
@@ -127,14 +126,14 @@ class BinCP:
     ) -> None:
         if not isinstance(certificate, Certificate):
             raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
-        if correction not in CORRECTIONS:
+        if not isinstance(correction, str) or correction not in CORRECTIONS:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
         if p is not None and tau is not None:
             raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
         self.certificate: Certificate | None = certificate
         self.alpha = check_level("alpha", alpha)
         self.p = None if p is None else check_level("p", p, closed_high=True)
-        self.tau = None if tau is None else _check_tau(tau)
+        self.tau = None if tau is None else check_threshold("tau", tau)
         self.correction = correction
         self.eta = check_level("eta", eta)
         if correction == "clopper-pearson" and self.eta >= self.alpha:
@@ -237,12 +236,25 @@ class BinCP:
         ValueError
             If a probability is outside [0, 1] or NaN, or the shape is wrong; if `tau` is NaN or not
             the one of the constructor; or if the constructor was given `p`.
+
+        Notes
+        -----
+        Algorithm 1 of the paper with exact probabilities p_i: y is accepted iff p_y is at least the
+        certified lower bound of the floor(alpha (n + 1))-th smallest p_i.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
+        >>> rule = bincp.BinCP(certificate).calibrate_exact(np.linspace(0.5, 1, 99), tau=0.4)
+        >>> rule.predict_set_exact([[0.9, 0.5, 0.3]])
+        array([[ True,  True, False]])
         """
         certificate = self._require_certificate()
         values = as_probabilities("probabilities", probabilities)
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"`probabilities` must have shape (n,), n >= 1, got {values.shape}")
-        threshold = _check_tau(tau)
+        threshold = check_threshold("tau", tau)
         if self.p is not None or self.tau not in (None, threshold):
             raise ValueError(
                 f"`tau` must be the one that the constructor fixed, if any, and `p` not given; "
@@ -256,7 +268,7 @@ class BinCP:
         self.n_calibration_ = values.size
         self.n_samples_ = self.n_test_samples_ = self.n_classes_ = self.dtype_ = None
         self.p_, self.p_lower_ = p, None
-        self.certified_p_ = certificate.lower(p) if rank else 0.0
+        self.certified_p_ = min(certificate.lower(p), p) if rank else 0.0
         self._warn_if_trivial()
         return self
 
@@ -317,6 +329,16 @@ class BinCP:
             If the counts are not integers.
         ValueError
             If a count is outside [0, m'], or the shape is wrong.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rule = bincp.BinCP(certificate, correction="none").calibrate(np.ones((99, 50)))
+        >>> rule.min_count_
+        27
+        >>> rule.predict_set_from_counts([[50, 27, 26]])
+        array([[ True,  True, False]])
         """
         min_count, m_test = self._calibrated()
         checked = as_counts("counts", counts, high=m_test)
@@ -341,6 +363,10 @@ class BinCP:
             If `calibrate_exact` has not been called.
         ValueError
             If a probability is outside [0, 1] or NaN, or the shape is wrong.
+
+        Examples
+        --------
+        See `calibrate_exact`.
         """
         if not self._is_calibrated() or self.min_count_ is not None:
             raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
@@ -364,6 +390,17 @@ class BinCP:
             If nothing has been calibrated.
         OSError
             If the file cannot be written.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np, pathlib, tempfile
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rule = bincp.BinCP(certificate, correction="none").calibrate(np.ones((99, 50)))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rule.save(pathlib.Path(folder, "rule.json"))
+        ...     loaded = bincp.BinCP.load(pathlib.Path(folder, "rule.json"))
+        >>> (loaded.tau_, loaded.min_count_) == (rule.tau_, rule.min_count_)
+        True
         """
         if not self._is_calibrated():
             raise NotCalibratedError("call calibrate() before save()")
@@ -390,6 +427,10 @@ class BinCP:
             If the file cannot be read.
         ValueError
             If it is not a decision rule, is damaged, or was written by a newer version.
+
+        Examples
+        --------
+        See `save`.
         """
         return _storage.read(path, cls)
 
@@ -461,14 +502,6 @@ class BinCP:
                 TrivialSetWarning,
                 stacklevel=3,
             )
-
-
-def _check_tau(tau: Any) -> float:
-    if isinstance(tau, bool | np.bool_) or not isinstance(tau, Real):
-        raise TypeError(f"`tau` must be a real number, got {tau!r}")
-    if math.isnan(tau):
-        raise ValueError(f"`tau` must not be NaN, got {tau!r}")
-    return float(tau)
 
 
 def _check_true_scores(scores: Scores) -> tuple[int, int]:

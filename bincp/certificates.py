@@ -132,6 +132,14 @@ class Certificate:
         ------
         CertificateError
             If the scheme has no certificate for the inverted ball.
+
+        Examples
+        --------
+        >>> import bincp
+        >>> scheme = bincp.smoothing.SparseFlip(0.01, 0.6)
+        >>> certificate = bincp.certify(scheme, bincp.balls.Flips(additions=1, deletions=3))
+        >>> certificate.inverse().describe()["ball"]
+        {'type': 'Flips', 'additions': 3, 'deletions': 1}
         """
         if self._inverse is None:
             raise CertificateError(f"{self!r} does not know its inverted ball: use bincp.certify")
@@ -145,6 +153,13 @@ class Certificate:
         dict
             ``operator``: its name; where they are known ``smoothing`` and ``ball``: their type and
             parameters; and what a user must know of it, such as a norm conversion, under ``note``.
+
+        Examples
+        --------
+        >>> import bincp
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.Linf(0.1, 4))
+        >>> certificate.describe()["note"]
+        'linf radius 0.1 certified as the l2 radius r sqrt(dim), dim = 4'
         """
         return copy.deepcopy(self._description)
 

@@ -5,11 +5,11 @@ through entry points of the group ``bincp.certificates``: each names a module (o
 whose import registers its operators. They are loaded when a pair is first missing.
 """
 
-import dataclasses
 import functools
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -172,23 +172,21 @@ def _find(smoothing_type: type, ball_type: type) -> _Entry:
     pair = (smoothing_type, ball_type)
     if pair not in _entries:
         _load_entry_points()
-    if pair[::-1] in _entries:
+    if pair not in _entries:
         raise CertificateError(
             f"no certificate for ({smoothing_type.__name__}, {ball_type.__name__}): "
-            "the smoothing scheme comes first, then the ball"
-        )
-    if pair not in _entries:
-        balls = [ball.__name__ for scheme, ball in _entries if scheme is smoothing_type]
-        known = (
-            f"{smoothing_type.__name__} can certify {', '.join(balls)}"
-            if balls
-            else f"nothing is registered for {smoothing_type.__name__}"
-        )
-        raise CertificateError(
-            f"no certificate for ({smoothing_type.__name__}, {ball_type.__name__}): {known}; "
-            "bincp.register adds more"
+            f"{_what_there_is(pair)}"
         )
     return _entries[pair]
+
+
+def _what_there_is(pair: tuple[type, type]) -> str:
+    if pair[::-1] in _entries:
+        return "the smoothing scheme comes first, then the ball"
+    name = pair[0].__name__
+    balls = [ball.__name__ for scheme, ball in _entries if scheme is pair[0]]
+    known = f"{name} can certify {', '.join(balls)}" if balls else f"nothing is known for {name}"
+    return f"{known}; bincp.register adds more"
 
 
 @functools.cache
@@ -241,8 +239,8 @@ def _inverted(ball: Any) -> Any:
 
 
 def _parameters(value: Any) -> dict[str, Any]:
-    fields = dataclasses.asdict(value) if dataclasses.is_dataclass(value) else {}  # type: ignore[arg-type]
-    return {"type": type(value).__name__, **_plain(fields)}
+    parameters = _plain(value) if is_dataclass(value) else {}
+    return {"type": type(value).__name__, **parameters}
 
 
 def _plain(value: Any) -> Any:
@@ -251,6 +249,8 @@ def _plain(value: Any) -> Any:
         return float(value) if math.isfinite(value) else repr(value)
     if value is None or isinstance(value, bool | int | str):
         return value
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -582,3 +582,32 @@ def test_a_failed_calibration_leaves_the_last_one():
     with pytest.raises(ValueError, match="NaN"):
         rule.calibrate(np.full((99, 200), np.nan), n_classes=3)
     assert rule.predict_set(np.ones((1, 3, 200))).all()
+
+
+def test_numbers_that_lie_between_doubles_are_refused():
+    between = Fraction(10**20 - 1, 10**20)
+    with pytest.raises(ValueError, match="lies between"):
+        GAUSSIAN.lower(between)
+    with pytest.raises(ValueError, match="lies between"):
+        balls.L2(Fraction(1, 3))
+    with pytest.raises(ValueError, match="lies between"):
+        smoothing.Gaussian(Fraction(1, 3))
+    assert balls.L2(Fraction(1, 4)).r == 0.25
+    with pytest.raises(ValueError, match="`tau` must be within"):
+        bincp.BinCP(GAUSSIAN, tau=10**400)
+    if np.finfo(np.longdouble).nmant > 52:
+        wide = np.longdouble(1) - np.longdouble(2) ** -60
+        with pytest.raises(ValueError, match="lies between"):
+            GAUSSIAN.lower(wide)
+        with pytest.raises(TypeError, match="`probabilities`"):
+            bincp.BinCP(GAUSSIAN).calibrate_exact([wide] * 20, tau=0.5)
+
+
+def test_a_level_is_what_was_written_whatever_a_subclass_prints():
+    class Odd(float):
+        def __str__(self):
+            return "0.5"
+
+        __repr__ = __str__
+
+    assert bincp.BinCP(GAUSSIAN, alpha=Odd(0.1)).alpha == Fraction(1, 10)

@@ -572,6 +572,7 @@ def test_range_and_order(pair: tuple[Smoothing, Ball, Ball], p: float) -> None:
 
 @settings(deadline=None, max_examples=400)
 @given(pair=pairs(), p=probabilities, q=probabilities)
+@example(pair=(SparseFlip(0.0, 1e-12), Flips(1, 0), Flips(1, 0)), p=0.5, q=0.501953125)
 def test_monotone(pair: tuple[Smoothing, Ball, Ball], p: float, q: float) -> None:
     """Up to rounding: relative, or that of 1 - p where p or the bound is large."""
     low, high = sorted((p, q))
