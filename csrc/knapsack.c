@@ -11,8 +11,8 @@
  * within a factor 1 +- slack, then evaluating at p (1 - 2 slack) and multiplying by (1 - 2 slack)
  * can only fall below the exact map: a knot moved right or down lowers an increasing curve.
  * Likewise upwards. This needs no bound on the slope, so it holds for ratios of 1e300. For p > 1/2
- * the other end is filled with 1 - p as well, which is exact, so no mass is lost near 1; both bounds
- * are safe, and the better one is taken.
+ * the other end is filled with 1 - p as well, which is exact, so no mass is lost near 1; both
+ * bounds are safe, and the better one is taken.
  */
 #include "knapsack.h"
 
