@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bincp._arrays import SCORE_DTYPES
+from bincp._files import replace_file
 
 if TYPE_CHECKING:
     from bincp.calibration import BinCP
@@ -93,7 +94,7 @@ _FIELDS = {
 
 
 def write(path: str | os.PathLike[str], calibrated: "BinCP") -> None:
-    """Write to a file beside ``path`` and move it there, so that no half-written rule is left."""
+    """Write the decision rule of ``calibrated``."""
     fields = {name: codec.encode(getattr(calibrated, name)) for name, codec in _FIELDS.items()}
     document = {
         "format": FORMAT,
@@ -101,13 +102,8 @@ def write(path: str | os.PathLike[str], calibrated: "BinCP") -> None:
         "certificate": calibrated.certificate_description,
         **fields,
     }
-    target = Path(path)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", "utf-8")
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
+    replace_file(path, lambda stream: stream.write(text.encode()))
 
 
 def read(path: str | os.PathLike[str], cls: type["BinCP"]) -> "BinCP":

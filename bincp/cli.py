@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 import bincp
 from bincp import demo, metrics
+from bincp._files import replace_file
 from bincp._levels import as_fraction, check_level, float_below
 from bincp._validation import check_integer, check_real
 from bincp.calibration import CORRECTIONS, BinCP
@@ -127,7 +128,7 @@ def _demo(arguments: argparse.Namespace) -> Report:
     text = _demo_text(result)
     if target is not None:
         picture = demo.plot(result)
-        _write(target, lambda stream: picture.savefig(stream, format=target.suffix[1:]))
+        replace_file(target, lambda stream: picture.savefig(stream, format=target.suffix[1:]))
         data["plot"] = str(arguments.plot)
         text += f"\n\nwrote {arguments.plot}: coverage and set size against the radius"
     return Report(data, text)
@@ -172,7 +173,7 @@ def _predict(arguments: argparse.Namespace) -> Report:
     data = _sets_data(sets)
     if arguments.labels is not None:
         data["coverage"] = metrics.coverage(sets, _read_array(arguments.labels, None, "labels"))
-    _write(target, lambda stream: _save_sets(stream, sets, target.suffix))
+    replace_file(target, lambda stream: _save_sets(stream, sets, target.suffix))
     lines = [
         f"{key.replace('_', ' '):<18}{value if isinstance(value, int) else f'{value:.4g}'}"
         for key, value in data.items()
@@ -439,17 +440,6 @@ def _picture_file(path: Path | None) -> Path | None:
 
     formats = sorted(f".{name}" for name in FigureCanvasAgg.get_supported_filetypes())
     return None if path is None else _output_file(path, [], suffixes=formats)
-
-
-def _write(target: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write to a file beside ``target`` and move it there, so that no half-written one is left."""
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as stream:
-            write(stream)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _save_sets(stream: BinaryIO, sets: npt.NDArray[np.bool_], suffix: str) -> None:

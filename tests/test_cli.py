@@ -272,8 +272,10 @@ def test_outputs_replace_what_was_there(folder, capsys):
         with open(name, "w") as stream:
             stream.write("old")
     os.symlink("sets.npy", "link.npy")
-    calibrate(capsys)
-    run(capsys, "predict", "rule.json", "scores.npy", "--out", "link.npy")
+    with open("rule.json") as rule, open("sets.npy") as sets:
+        calibrate(capsys)
+        run(capsys, "predict", "rule.json", "scores.npy", "--out", "link.npy")
+        assert rule.read() == sets.read() == "old"  # replaced in one step, not written over
     assert os.path.islink("link.npy")
     assert np.load("sets.npy").shape == (N, K)
     umask = os.umask(0)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bincp import demo
+from bincp import demo, noise
 from bincp.cli import main
 
 scipy_stats = pytest.importorskip("scipy.stats")
@@ -67,15 +67,55 @@ def test_parts_of_the_split_do_not_meet():  # B075
     assert all(np.array_equal(a, b) for a, b in zip(parts, demo._split(SMALL), strict=True))
 
 
-@pytest.mark.parametrize("smoothed", [False, True])
-def test_attack_stays_in_the_ball(smoothed):
+@pytest.fixture(scope="module")
+def trial():
     images, labels = demo._load_digits()
-    trial = demo._Trial(demo._train(images[:200], labels[:200], SMALL), images[200:250],
-                        labels[200:250], SMALL)  # fmt: skip
+    model = demo._train(images[:200], labels[:200], SMALL)
+    return demo._Trial(model, images[200:250], labels[200:250], SMALL)
+
+
+@pytest.mark.parametrize("smoothed", [False, True])
+def test_attack_stays_in_the_ball(trial, smoothed):
     shift = trial._attack(0.2, smoothed=smoothed) - trial.images
     norms = np.linalg.norm(shift.reshape(50, -1).astype(float), axis=1)
     assert (norms <= 0.2 * (1 + 1e-6)).all()
     assert np.median(norms) == pytest.approx(0.2)
+
+
+def test_attack_draws_noise_of_its_own(trial, monkeypatch):
+    def secret(*_, **__):
+        raise AssertionError("the attack asked for the noise of the test")
+
+    monkeypatch.setattr(noise, "fill", secret)
+    trial._attack(0.2, smoothed=True)
+    with pytest.raises(AssertionError, match="noise of the test"):  # it would have been noticed
+        trial._counts(trial.images, 0.5)
+
+
+def test_calibration_and_test_use_the_noise_of_their_phase(trial, monkeypatch):
+    phases = []
+    fill = noise.fill
+
+    def watched(*arguments, phase, **options):
+        phases.append(phase)
+        fill(*arguments, phase=phase, **options)
+
+    monkeypatch.setattr(noise, "fill", watched)
+    trial.calibrate([], trial.images, trial.labels)
+    assert set(phases) == {"calibration"}
+    phases.clear()
+    trial._counts(trial.images, 0.5)
+    assert set(phases) == {"test"}
+
+
+@pytest.mark.parametrize(("alpha", "n"), [("0.1", 19), ("0.1", 50), ("0.3", 9), ("0.05", 18)])
+def test_vanilla_threshold_by_definition(trial, alpha, n):  # F008
+    trial = dataclasses.replace(trial, settings=dataclasses.replace(SMALL, alpha=alpha))
+    images, labels = trial.images[:n], trial.labels[:n]
+    scores = trial._probabilities(images)[np.arange(n), labels]
+    needed = (1 - Fraction(alpha)) * (n + 1)
+    allowed = [value for value in scores if (scores >= value).sum() >= needed]
+    assert trial.calibrate([], images, labels) == max(allowed, default=-np.inf)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
