@@ -23,6 +23,8 @@ _FOCUS = 8.0  # standard deviations around the change-over that get three quarte
 _WIDE = 8.0  # |z| that the rest covers
 _FAR = 37.0  # |z| where Phi is 1e-299
 _FAR_STEP = 1.0
+_PARTS = 4
+_MAX_POINTS = 6_000
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,15 @@ class Curve:
         failures(k, m_test, self.c, self.d, out)
         return out
 
-    def divided(self, cells: npt.NDArray[np.intp], parts: int) -> "Curve":
-        """Return the curve on a grid with the given cells cut into parts."""
+    def divided(self, cells: npt.NDArray[np.intp]) -> "Curve | None":
+        """Return the curve with the given cells divided, or None where that goes no further."""
         cells = cells[(cells > 0) & (cells < len(self.z) - 2)]  # the outermost have no width in z
+        if not 0 < len(cells) <= (_MAX_POINTS - len(self.z)) / (_PARTS - 1):
+            return None
         low, high = self.z[cells, None], self.z[cells + 1, None]
-        inner = low + (high - low) * np.arange(1, parts) / parts
-        return Curve(self.certificate, np.unique(np.concatenate([self.z, inner.ravel()])))
+        inner = low + (high - low) * np.arange(1, _PARTS) / _PARTS
+        z = np.unique(np.concatenate([self.z, inner.ravel()]))
+        return Curve(self.certificate, z) if len(z) > len(self.z) else None
 
 
 def _mirrored_upper(certificate: Certificate, q: Array) -> Array | None:

@@ -17,9 +17,6 @@ cdef extern from "mixture.h":
     bincp_envelope bincp_point_envelope(
         const double *u, const double *v, size_t n, double x) nogil
     double bincp_corner_height(const double *u, const double *v, size_t n, double slope) nogil
-    int64_t bincp_largest_count(
-        const double *u, const double *c, const double *d, size_t n, int64_t m,
-        double x, double target, double *scratch) nogil
 
 
 cdef extern from "normal.h":
@@ -70,20 +67,6 @@ def corner_height(const double[::1] u, const double[::1] v, double slope):
     """Return the intercept of the lowest line of that slope above the curve."""
     check_lengths(u.shape[0], v.shape[0], v.shape[0])
     return bincp_corner_height(&u[0], &v[0], <size_t> u.shape[0] - 1, slope)
-
-
-def largest_count(
-    const double[::1] u, const double[::1] c, const double[::1] d, int64_t m,
-    double x, double target, double[::1] scratch
-):
-    """Return the largest k whose envelope at x is at most the target."""
-    check_lengths(u.shape[0], c.shape[0], d.shape[0])
-    check_lengths(u.shape[0], scratch.shape[0], scratch.shape[0])
-    cdef int64_t k
-    with nogil:
-        k = bincp_largest_count(
-            &u[0], &c[0], &d[0], <size_t> u.shape[0] - 1, m, x, target, &scratch[0])
-    return k
 
 
 cdef int check_lengths(Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:

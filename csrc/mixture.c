@@ -73,19 +73,3 @@ double bincp_corner_height(const double *u, const double *v, size_t n, double sl
     const size_t i = highest(u + 1, v, n, slope);
     return v[i] - slope * u[i + 1];
 }
-
-int64_t bincp_largest_count(const double *u, const double *c, const double *d, size_t n, int64_t m,
-                            double x, double target, double *scratch)
-{
-    int64_t low = 0, high = m + 1; /* low is feasible, high is not */
-    while (high - low > 1) {
-        const int64_t k = low + (high - low) / 2;
-        bincp_failures(k, m, c, d, n + 1, scratch);
-        if (bincp_corner_envelope(u, scratch, n, x).value <= target) {
-            low = k;
-        } else {
-            high = k;
-        }
-    }
-    return low;
-}

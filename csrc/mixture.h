@@ -34,10 +34,4 @@ bincp_envelope bincp_point_envelope(const double *u, const double *v, size_t n, 
 /* max over cells of (v[i] - slope u[i + 1]). */
 double bincp_corner_height(const double *u, const double *v, size_t n, double slope);
 
-/* The largest k in 0..m for which the envelope at x is at most `target`; v is P[Bin(m, c) < k] on
- * the grid, with c[i] the certified probability at p_i and d[i] = 1 - c[i]. The curve of k = 0 is 0.
- * `scratch` holds n + 1 doubles. */
-int64_t bincp_largest_count(const double *u, const double *c, const double *d, size_t n, int64_t m,
-                            double x, double target, double *scratch);
-
 #endif
