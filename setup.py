@@ -19,6 +19,7 @@ KERNELS = {
     "_binomial": ["binomial.c"],
     "_operators": ["normal.c", "knapsack.c", "operators.c"],
     "_mixture": ["mixture.c", "binomial.c", "normal.c"],
+    "_sequential": ["sequential.c"],
     "_noise": ["noise.c"],
 }
 

@@ -32,6 +32,7 @@ from bincp.intervals import (
     hoeffding_upper,
 )
 from bincp.registry import certify, register, registered
+from bincp.sequential import SequentialRule
 
 __version__ = "0.1.0"
 
@@ -41,6 +42,7 @@ __all__ = [
     "CertificateABIError",
     "CertificateError",
     "NotCalibratedError",
+    "SequentialRule",
     "TrivialSetWarning",
     "balls",
     "bernstein_lower",

@@ -1,7 +1,7 @@
 """A certificate on a grid of probabilities: the curve that worst-case mixtures are taken of.
 
-The grid only has to bracket the curve; any grid gives a valid rule. How tight the rule is depends on
-the cells where calibration and prediction change over, so most points go there, even in
+The grid only has to bracket the curve; any grid gives a valid rule. How tight the rule is depends
+on the cells where calibration and prediction change over, so most points go there, even in
 z = Phi^-1(p), and cells are divided further where they decide.
 """
 
@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from bincp._mixture import failures, normal_probabilities, normal_quantile
+from bincp._mixture import binomial_means, failures, normal_probabilities, normal_quantile
 from bincp.certificates import Certificate
 from bincp.errors import CertificateError
 
@@ -38,14 +38,16 @@ class Curve:
     z: Array
 
     @classmethod
-    def around(cls, certificate: Certificate, t: int, m: int, m_test: int) -> "Curve":
+    def around(
+        cls, certificate: Certificate, t: int, m: int, m_test: int, *, points: int = _POINTS
+    ) -> "Curve":
         """Grid for t successes of m samples, and about as large a share of m' at prediction."""
         share = (t - 1 / 3) / (m + 1 / 3)  # about the median of Beta(t, m - t + 1)
         centre = normal_quantile(share)
         density = math.exp(-(centre**2) / 2) / math.sqrt(2 * math.pi)
         width = _FOCUS * math.sqrt(share * (1 - share) / min(m, m_test)) / density
-        focus = np.linspace(centre - width, centre + width, 3 * _POINTS // 4)
-        wide = np.linspace(-_WIDE, _WIDE, _POINTS // 4)
+        focus = np.linspace(centre - width, centre + width, 3 * points // 4)
+        wide = np.linspace(-_WIDE, _WIDE, points // 4)
         far = np.arange(_WIDE, _FAR + _FAR_STEP, _FAR_STEP)
         inner = np.unique(np.clip(np.concatenate([focus, wide, far, -far]), -_FAR, _FAR))
         return cls(certificate, np.concatenate([[-np.inf], inner, [np.inf]]))
@@ -103,6 +105,12 @@ class Curve:
         """P[Bin(m', c) < k]: a label at the worst input is refused."""
         out = np.empty_like(self.z)
         failures(k, m_test, self.c, self.d, out)
+        return out
+
+    def expected(self, weights: Array) -> Array:
+        """E[weights[S]] for S ~ Bin(m, p), given the m + 1 weights."""
+        out = np.empty_like(self.z)
+        binomial_means(weights, self.p, self.q, out)
         return out
 
     def divided(self, cells: npt.NDArray[np.intp]) -> "Curve | None":

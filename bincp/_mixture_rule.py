@@ -6,13 +6,22 @@ P[Bin(m, p) < t]. Calibration bounds the mean of the second by j / (n + 1); the 
 the mean of the first is then at most alpha for every law of p, that is, iff the upper concave
 envelope of the curve of the two is at most alpha at j / (n + 1). No confidence interval and no
 union bound is spent. The proof is in the notes of `bincp.BinCP`.
+
+Where tau is fixed instead, t is an observed count, and the line over the curve is fixed in advance.
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
+from typing import NamedTuple
 
-from bincp._curve import Curve
-from bincp._requirements import MeanFailure, largest_count
+import numpy as np
+
+from bincp._curve import Array, Curve
+from bincp._levels import conformal_rank, success_rank
+from bincp._mixture import binomial_means, failures, normal_probabilities
+from bincp._requirements import FixedSlope, MeanFailure, Requirement, largest_count
 from bincp.certificates import Certificate
 
 
@@ -30,18 +39,124 @@ def largest_valid_count(
     return k
 
 
+# ---- tau fixed: t observed --------------------------------------------------------------------
+
+
+def tau_fixed_count(
+    certificate: Certificate,
+    t_observed: int,
+    rank: int,
+    n: int,
+    m: int,
+    m_test: int,
+    alpha: Fraction,
+) -> tuple[int, Requirement | None]:
+    """Return the largest k that keeps the coverage, and the requirement that it meets.
+
+    ``t_observed`` is the ``rank``-th smallest count of the calibration points at the fixed tau.
+    The requirement is None where it would be met by no rule but to accept everything.
+    """
+    if rank == 0 or t_observed == 0:
+        return 0, None
+    share = Fraction(rank, n + 1)
+    slope = _fixed_slope(certificate, share, m, m_test, alpha)
+    curve = Curve.around(certificate, t_observed, m, m_test)
+    k, requirement = largest_count(FixedSlope(curve, t_observed, m, share, alpha, slope), m_test)
+    if curve.is_identity and m == m_test and share <= alpha:
+        k = max(k, t_observed)  # then u = v at every p, and no grid can show it
+    return k, requirement
+
+
+def _fixed_slope(
+    certificate: Certificate, share: Fraction, m: int, m_test: int, alpha: Fraction
+) -> float:
+    """Return a slope that depends on nothing observed.
+
+    alpha (n + 1) / j, the line through the origin, unless labels are refused even at p = 1; then
+    the line that is best for a typical t.
+    """
+    if certificate.lower(1.0) == 1.0:
+        return float(alpha / share)
+    t = success_rank(_TYPICAL, m)
+    curve = Curve.around(certificate, t, m, m_test)
+    k, requirement = largest_count(MeanFailure(curve, t, m, share, alpha), m_test)
+    assert isinstance(requirement, MeanFailure)
+    return requirement.slope(requirement.curve.prediction_failures(k, m_test))
+
+
 # ---- the free choices: t and j, fixed without looking at scores ------------------------------
 
-_MANY = 8
+MANY = 8
+_TYPICAL = Fraction(7, 10)
+_WORTH = Fraction(2, 100)  # of m': what k must gain for the next smaller j
+
+
+class RankRule(NamedTuple):
+    """A p-fixed rule: tau is the rank-th smallest t-th largest score, k successes are accepted."""
+
+    t: int
+    rank: int
+    k: int
+
+
+def choose(
+    certificate: Certificate,
+    n: int,
+    m: int,
+    m_test: int,
+    alpha: Fraction,
+    p: Fraction | None = None,
+) -> RankRule:
+    """Choose t (unless ``p`` gives it), the rank j and k, from the arguments alone.
+
+    From 8 samples on, j = floor(alpha (n + 1)), or one less where that raises k by more than 2% of
+    m', or the largest that allows k >= 1. With fewer samples k is so coarse that j is fitted to it,
+    see `_best_rank`.
+    """
+    t = default_success_rank(certificate, m) if p is None else success_rank(p, m)
+    top = conformal_rank(alpha, n)
+    if top == 0:
+        return RankRule(t, 0, 0)
+
+    def count(rank: int) -> int:
+        return largest_valid_count(
+            certificate, t=t, rank=rank, n=n, m=m, m_test=m_test, alpha=alpha
+        )
+
+    if m < MANY:
+        rank = _best_rank(certificate, t, n, m, m_test, alpha)
+        k = count(rank)
+        while rank < top and count(rank + 1) >= k:  # on a finer grid than the comparison
+            rank += 1
+        return RankRule(t, rank, k)
+    k = count(top)
+    if k == 0:
+        rank = max(1, last(lambda j: count(j) > 0, top - 1))
+        return RankRule(t, rank, count(rank))
+    if top > 1 and (smaller := count(top - 1)) - k > _WORTH * m_test:
+        return RankRule(t, top - 1, smaller)
+    return RankRule(t, top, k)
+
+
+def last(holds: Callable[[int], bool], high: int) -> int:
+    """Return the largest i in [1, high] for which ``holds``, an initial segment; 0 if none."""
+    low, high = 0, high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def default_success_rank(certificate: Certificate, m: int) -> int:
     """Return t for m samples: a share that grows with the strength of the attack."""
     if m <= 2:
         return m
-    if m < _MANY:
-        return math.ceil(Fraction(7, 10) * m)
-    return math.ceil(default_p(certificate) * m)
+    if m < MANY:
+        return success_rank(_TYPICAL, m)
+    return success_rank(default_p(certificate), m)
 
 
 def default_p(certificate: Certificate) -> Fraction:
@@ -58,3 +173,84 @@ def default_p(certificate: Certificate) -> Fraction:
 # Phi(Phi^-1(0.75) - 1/4) and Phi(Phi^-1(0.75) - 1), a little outward.
 _AT_A_QUARTER = 0.664394
 _AT_ONE = 0.372400
+
+
+# ---- few samples: the j that fits k -----------------------------------------------------------
+
+_COUNTS = 64  # values of k that are tried
+
+
+def _best_rank(
+    certificate: Certificate, t: int, n: int, m: int, m_test: int, alpha: Fraction
+) -> int:
+    """Return the rank whose rule accepts fewest wrong labels in the reference population.
+
+    For each k the largest rank that allows it; a larger rank at equal k only gives smaller sets.
+    """
+    curve = Curve.around(certificate, t, m, m_test)
+    failing = reference().failures(t, m)
+    top = conformal_rank(alpha, n)
+    exact = t if curve.is_identity and m == m_test else 0  # see `largest_valid_count`
+    best, fewest = 1, math.inf
+    for k in np.unique(np.linspace(1, m_test, min(m_test, _COUNTS)).astype(int)).tolist():
+        v = curve.prediction_failures(k, m_test)
+        rank = top if k <= exact else _largest_rank(curve, v, t, n, m, alpha)
+        if rank == 0:
+            break  # nor does any larger k
+        accepted = reference().wrong_labels(failing, rank / (n + 1), k, m_test)
+        if accepted < fewest:
+            best, fewest = rank, accepted
+    return best
+
+
+def _largest_rank(curve: Curve, v: Array, t: int, n: int, m: int, alpha: Fraction) -> int:
+    def allows(rank: int) -> bool:
+        return MeanFailure(curve, t, m, Fraction(rank, n + 1), alpha).allows(v)
+
+    return last(allows, conformal_rank(alpha, n))
+
+
+class _Reference:
+    """A population to compare rules in before there are any data: clean inputs, Gaussian scores.
+
+    Success probabilities are Phi(z). Over the inputs z is Gaussian with variance 1; for a wrong
+    label it is lower by `GAP`. Where its centre lies for the true label depends on tau, and so on
+    the rule. Arrays hold one value for each centre.
+    """
+
+    GAP = 2.0
+
+    def __init__(self) -> None:
+        self._centres = np.linspace(-9, 9, 181)
+        z = np.linspace(-14, 14, 281)
+        self._p, self._q = np.empty_like(z), np.empty_like(z)
+        normal_probabilities(z, self._p, self._q)
+        law = np.exp(-((self._centres[:, None] - z) ** 2) / 2)
+        self._law = law / law.sum(axis=1, keepdims=True)
+
+    def failures(self, t: int, m: int) -> Array:
+        """P[Bin(m, p) < t] in the mean."""
+        out = np.empty_like(self._p)
+        failures(t, m, self._p, self._q, out)
+        return self._mean(out)
+
+    def expected(self, losses: Array) -> Array:
+        """E[losses[S]] in the mean, S ~ Bin(m, p)."""
+        out = np.empty_like(self._p)
+        binomial_means(losses, self._p, self._q, out)
+        return self._mean(out)
+
+    def _mean(self, values: Array) -> Array:
+        return np.asarray(self._law @ values)
+
+    def wrong_labels(self, loss: Array, budget: float, k: int, m_test: int) -> float:
+        """Share of wrong labels that k accepts, where tau makes the mean ``loss`` the budget."""
+        centre = np.interp(-budget, -loss, self._centres)
+        refused = np.interp(centre - self.GAP, self._centres, self.failures(k, m_test))
+        return float(1 - refused)
+
+
+@cache
+def reference() -> _Reference:
+    """Return the reference population."""
+    return _Reference()

@@ -9,6 +9,8 @@ from libc.stdint cimport int64_t
 cdef extern from "mixture.h":
     void bincp_failures(
         int64_t t, int64_t m, const double *p, const double *q, size_t n, double *out) nogil
+    void bincp_binomial_means(
+        const double *w, int64_t m, const double *p, const double *q, size_t n, double *out) nogil
     ctypedef struct bincp_envelope:
         double value
         double slope
@@ -47,6 +49,18 @@ def failures(int64_t t, int64_t m, const double[::1] p, const double[::1] q, dou
     check_lengths(p.shape[0], q.shape[0], out.shape[0])
     with nogil:
         bincp_failures(t, m, &p[0], &q[0], <size_t> p.shape[0], &out[0])
+
+
+def binomial_means(
+    const double[::1] w, const double[::1] p, const double[::1] q, double[::1] out
+):
+    """Write E[w[S]], S ~ Bin(m, p), for weights w[0], ..., w[m]."""
+    check_lengths(p.shape[0], q.shape[0], out.shape[0])
+    if w.shape[0] < 2:
+        raise ValueError(f"there must be m + 1 weights, m >= 1, got {w.shape[0]}")
+    with nogil:
+        bincp_binomial_means(
+            &w[0], w.shape[0] - 1, &p[0], &q[0], <size_t> p.shape[0], &out[0])
 
 
 def corner_envelope(const double[::1] u, const double[::1] v, double x):

@@ -5,6 +5,10 @@
  * their chord take the place of one of them; a handful of passes finds the edge of the envelope over
  * the abscissa, without building the envelope. Everything is a probability of failure, and those are
  * small where the decision is made, so nothing is lost near 1.
+ *
+ * Means of weights are sums over the counts around the mode, by the ratio of successive masses and
+ * divided by the sum of the masses: no mass is ever computed by itself. The ratios do not depend on
+ * each other, so their divisions overlap; about 9 standard deviations either way are summed.
  */
 #include "mixture.h"
 
@@ -17,6 +21,41 @@ void bincp_failures(int64_t t, int64_t m, const double *p, const double *q, size
 {
     for (size_t i = 0; i < n; ++i) {
         out[i] = bincp_binom_cdf(t - 1, m, p[i], q[i]);
+    }
+}
+
+/* Masses below this share of the largest one, and all beyond them, add less than 1e-17 to a mean. */
+#define NO_MASS 1e-18
+
+static double binomial_mean(const double *w, int64_t m, double p, double q)
+{
+    if (p <= 0.0 || q <= 0.0) {
+        return p <= 0.0 ? w[0] : w[m];
+    }
+    const double trials = (double)m;
+    const int64_t above = (int64_t)((trials + 1.0) * p);
+    const int64_t mode = above < m ? above : m;
+    double mass = 1.0, sum = w[mode];
+    double term = 1.0;
+    for (int64_t s = mode; s < m && term > NO_MASS; ++s) {
+        term *= ((double)(m - s) * p) / ((double)(s + 1) * q);
+        mass += term;
+        sum += term * w[s + 1];
+    }
+    term = 1.0;
+    for (int64_t s = mode; s > 0 && term > NO_MASS; --s) {
+        term *= ((double)s * q) / ((double)(m - s + 1) * p);
+        mass += term;
+        sum += term * w[s - 1];
+    }
+    return sum / mass;
+}
+
+void bincp_binomial_means(const double *w, int64_t m, const double *p, const double *q, size_t n,
+                          double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        out[i] = binomial_mean(w, m, p[i], q[i]);
     }
 }
 

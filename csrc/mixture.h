@@ -31,6 +31,12 @@ bincp_envelope bincp_corner_envelope(const double *u, const double *v, size_t n,
 /* The same for the points (u[i], v[i]) themselves: a bound on nothing, but the limit of finer grids. */
 bincp_envelope bincp_point_envelope(const double *u, const double *v, size_t n, double x);
 
+/* out[i] = E[w[S]], S ~ Bin(m, p[i]), q[i] = 1 - p[i], for weights w[0], ..., w[m] >= 0. Its error is
+ * at most BINCP_MEAN_ERROR times the largest of them for m <= 1e5. */
+#define BINCP_MEAN_ERROR 1e-13
+void bincp_binomial_means(const double *w, int64_t m, const double *p, const double *q, size_t n,
+                          double *out);
+
 /* max over cells of (v[i] - slope u[i + 1]). */
 double bincp_corner_height(const double *u, const double *v, size_t n, double slope);
 
