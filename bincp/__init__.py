@@ -11,7 +11,7 @@ The picture of the library, left to right::
 ``bincp.sampling`` and ``bincp.demo`` need torch and are imported only on request.
 """
 
-from bincp import balls, metrics, operators, scores, smoothing, testing
+from bincp import _builtins, balls, metrics, noise, scores, smoothing, testing  # noqa: F401
 from bincp._include import get_include
 from bincp.calibration import BinCP
 from bincp.certificates import Certificate
@@ -58,7 +58,7 @@ __all__ = [
     "hoeffding_upper",
     "kth_largest",
     "metrics",
-    "operators",
+    "noise",
     "register",
     "registered",
     "scores",

@@ -71,7 +71,7 @@ def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
     if is_tensor(value):
         if str(value.dtype) == "torch.bfloat16":
             return as_scores(name, value).values()
-        return np.asarray(_cpu(name, value).numpy())
+        return _memory(name, value)
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"`{name}` must be a plain array, got a masked array")
     try:
@@ -83,9 +83,8 @@ def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
 def as_scores(name: str, value: ArrayLike) -> Scores:
     """Return floating-point scores of one of the four score dtypes."""
     if is_tensor(value) and str(value.dtype) == "torch.bfloat16":
-        torch = sys.modules["torch"]
-        bits = _cpu(name, value).view(torch.int16).numpy().view(np.uint16)
-        return Scores(bits, "bfloat16")
+        bits = _memory(name, value, sys.modules["torch"].int16)
+        return Scores(bits.view(np.uint16), "bfloat16")
     array = as_array(name, value)
     name_of_dtype = _NAMES.get(array.dtype)
     if name_of_dtype is None:
@@ -116,7 +115,7 @@ def as_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.ND
 def as_probabilities(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
     """Return probabilities in [0, 1] as float64; NaN is refused with its position."""
     array = as_array(name, value)
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"`{name}` must be real numbers, got dtype {array.dtype}")
     result = array.astype(np.float64, copy=False)
     bad = ~((result >= 0) & (result <= 1))
@@ -139,10 +138,18 @@ def is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _cpu(name: str, tensor: Any) -> Any:
+def _memory(name: str, tensor: Any, view: Any = None) -> npt.NDArray[Any]:
+    """Return the memory of a dense CPU tensor, seen as another dtype if ``view`` is one."""
     if tensor.device.type != "cpu":
         raise ValueError(
             f"`{name}` must be on the CPU, got a tensor on {tensor.device}; "
             "use .cpu(), or bincp.sampling.count_scores, which counts on the device"
         )
-    return tensor.detach()
+    try:
+        dense = tensor.detach().resolve_conj().resolve_neg()
+        return np.asarray((dense if view is None else dense.view(view)).numpy())
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        raise ValueError(
+            f"`{name}` must be an array or a dense CPU tensor, got a {tensor.dtype} tensor "
+            f"that NumPy cannot see: {error}"
+        ) from None

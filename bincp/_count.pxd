@@ -1,9 +1,9 @@
 # Counting for Cython: `from bincp._count cimport count_float32`.
 #
 # Each function counts in n_rows adjacent rows of n_samples adjacent scores, writes
-# counts[row] = #{scores of the row >= threshold}, and returns 1 if any score is NaN (the counts then
-# mean nothing), else 0. n_samples is below 2^31 and the threshold is not NaN. The 16-bit formats are
-# bit patterns.
+# counts[row] = #{scores of the row >= threshold}, and returns 1 if any score is NaN (the counts
+# then mean nothing), else 0. n_samples is below 2^31 and the threshold is not NaN. The 16-bit
+# formats are bit patterns.
 from libc.stdint cimport int32_t, uint16_t
 
 cdef int count_float16(

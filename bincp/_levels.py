@@ -24,13 +24,25 @@ def as_fraction(name: str, value: Level) -> Fraction:
         raise TypeError(f"`{name}` must be an int, float, str, Decimal or Fraction, got {value!r}")
     if isinstance(value, Fraction):
         return value
-    text = str(value).strip()
+    text = _written(name, value)
     try:
         if "/" not in text and abs(Decimal(text).adjusted()) > _MAX_EXPONENT:
             raise ValueError
         return Fraction(text)
     except (ValueError, ArithmeticError):
         raise ValueError(f"`{name}` must be a finite number, got {value!r}") from None
+
+
+def _written(name: str, value: int | float | str | Decimal) -> str:
+    """Return a number as it was written, whatever a subclass prints instead."""
+    if isinstance(value, float):
+        return float.__repr__(value)
+    if isinstance(value, int) and abs(value) > 10**_MAX_EXPONENT:
+        raise ValueError(f"`{name}` must be below 1e{_MAX_EXPONENT}")
+    if isinstance(value, str | int | Decimal):
+        kind = next(kind for kind in (str, int, Decimal) if isinstance(value, kind))
+        return str(kind(value)).strip()
+    return str(value)  # a NumPy scalar
 
 
 def check_level(name: str, value: Level, *, closed_high: bool = False) -> Fraction:
@@ -59,3 +71,11 @@ def float_below(level: Fraction) -> float:
     """Return the largest double that is at most ``level``."""
     nearest = float(level)
     return math.nextafter(nearest, -math.inf) if Fraction(nearest) > level else nearest
+
+
+def float_above(value: Fraction) -> float:
+    """Return the least double that is at least ``value``; infinity beyond the largest."""
+    try:
+        return -float_below(-value) + 0.0  # no negative zero
+    except OverflowError:
+        return math.inf

@@ -39,5 +39,9 @@ def flip(
     out: npt.NDArray[Any],
 ) -> None: ...
 def unit_numbers(
-    seed: int, stream: int, ids: npt.NDArray[np.int64], draws: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float32]: ...
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    out: npt.NDArray[np.float32],
+) -> None: ...

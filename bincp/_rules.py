@@ -12,6 +12,8 @@ from bincp._binomial import cp_lower, cp_upper
 from bincp._levels import float_below
 from bincp.certificates import Certificate
 
+CORRECTIONS = ("clopper-pearson", "none")
+
 
 class Rule(NamedTuple):
     """The least count that is accepted, and the probabilities that it came from."""
@@ -25,7 +27,7 @@ class Rule(NamedTuple):
 def uncorrected_rule(certificate: Certificate, t: int, m: int, m_test: int) -> Rule:
     """Accept iff count / m' >= lower(t / m): asymptotic, no finite-sample guarantee."""
     p = float_below(Fraction(t, m))
-    certified = certificate.lower(p)
+    certified = min(certificate.lower(p), p)
     # In exact arithmetic: a count of exactly certified * m' is accepted, and none below it.
     return Rule(math.ceil(Fraction(certified) * m_test), p, None, certified)
 
@@ -40,7 +42,7 @@ def clopper_pearson_rule(
     """
     eta = float_below(level)
     p_lower = cp_lower(t, m, eta)
-    certified = certificate.lower(p_lower)
+    certified = min(certificate.lower(p_lower), p_lower)
     return Rule(
         _least_count(certified, m_test, eta), float_below(Fraction(t, m)), p_lower, certified
     )

@@ -7,12 +7,13 @@ import json
 import math
 import os
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bincp._arrays import SCORE_DTYPES
 from bincp._files import replace_file
+from bincp._levels import check_level, conformal_rank
+from bincp._rules import CORRECTIONS
 
 if TYPE_CHECKING:
     from bincp.calibration import BinCP
@@ -28,8 +29,8 @@ class _Codec(NamedTuple):
 
 def _decode_float(text: Any) -> float:
     value = float.fromhex(_decode_text(text))
-    if math.isnan(value):
-        raise ValueError("NaN")
+    if math.isnan(value) or value.hex() != text:
+        raise ValueError(f"{text!r} is not the hexadecimal form of a number")
     return value
 
 
@@ -65,7 +66,8 @@ def _optional(codec: _Codec) -> _Codec:
 
 
 _FLOAT = _Codec(float.hex, _decode_float)
-_LEVEL = _Codec(str, lambda text: Fraction(_decode_text(text)))
+_LEVEL = _Codec(str, lambda text: check_level("level", _decode_text(text)))
+_CLOSED_LEVEL = _Codec(str, lambda text: check_level("level", _decode_text(text), closed_high=True))
 _COUNT = _Codec(int, _decode_count)
 _TEXT = _Codec(str, _decode_text)
 _DTYPE = _Codec(str, _decode_dtype)
@@ -74,7 +76,7 @@ _DESCRIPTION = _Codec(dict, _decode_description)
 
 _FIELDS = {
     "alpha": _LEVEL,
-    "p": _optional(_LEVEL),
+    "p": _optional(_CLOSED_LEVEL),
     "tau": _optional(_FLOAT),
     "correction": _TEXT,
     "eta": _LEVEL,
@@ -110,14 +112,15 @@ def read(path: str | os.PathLike[str], cls: type["BinCP"]) -> "BinCP":
     """Read what `write` wrote, or say what is wrong with the file."""
     text = Path(path).read_bytes()
     try:
-        document = json.loads(text)
-    except ValueError as error:
+        document = json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: a bincp decision rule must be JSON: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path}: must be a file that BinCP.save wrote, got other JSON")
-    if document.get("version") != VERSION:
+    version = document.get("version")
+    if type(version) is not int or version != VERSION:
         raise ValueError(
-            f"{path}: version must be {VERSION}, got {document.get('version')!r}; "
+            f"{path}: version must be {VERSION}, got {version!r}; "
             "a newer bincp may be able to read it"
         )
     rule = cls.__new__(cls)
@@ -127,6 +130,13 @@ def read(path: str | os.PathLike[str], cls: type["BinCP"]) -> "BinCP":
         setattr(rule, name, _decode(path, name, codec, document))
     _check_consistent(path, rule)
     return rule
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError("a key stands twice")
+    return document
 
 
 def _decode(
@@ -142,12 +152,37 @@ def _decode(
 
 def _check_consistent(path: str | os.PathLike[str], rule: "BinCP") -> None:
     """Refuse a rule that no calibration could have left."""
-    sampled = (rule.min_count_, rule.n_samples_, rule.n_test_samples_, rule.dtype_)
-    if any(field is None for field in sampled) != all(field is None for field in sampled):
-        raise ValueError(f"{path}: damaged, {sampled} must be all given or all null")
-    if rule.min_count_ is not None and rule.min_count_ > (rule.n_test_samples_ or 0):
-        raise ValueError(
-            f"{path}: damaged, `min_count_` = {rule.min_count_} exceeds `n_test_samples_`"
-        )
-    if not (0 < rule.alpha < 1 and 0 <= rule.certified_p_ <= rule.p_ <= 1):
-        raise ValueError(f"{path}: damaged, a probability is out of range")
+    sampled = (rule.min_count_, rule.success_rank_, rule.n_samples_, rule.n_test_samples_)
+    exact = all(field is None for field in (*sampled, rule.dtype_))
+    k, t, m, m_test = (field or 0 for field in sampled)
+    conditions = {
+        "a field of sampled scores is missing": exact or None not in (*sampled, rule.dtype_),
+        "`min_count_` must be in [0, m']": k <= m_test,
+        "`success_rank_` must be in [0, m]": t <= m,
+        "m and m' must be in [1, 2**31)": exact or all(1 <= s < 2**31 for s in (m, m_test)),
+        "`rank_` must be that of alpha and n": rule.rank_ == _rank(rule, exact),
+        "`n_calibration_` must be at least 1": rule.n_calibration_ >= 1,
+        "`n_classes_` must be at least 1": rule.n_classes_ is None or rule.n_classes_ >= 1,
+        "at most one of `p` and `tau` may be given": rule.p is None or rule.tau is None,
+        "probabilities must be in order": 0 <= rule.certified_p_ <= rule.p_ <= 1,
+        "`p_lower_` must be in [0, p_]": rule.p_lower_ is None or 0 <= rule.p_lower_ <= rule.p_,
+    }
+    conditions |= _conditions_of_correction(rule, exact)
+    for requirement, holds in conditions.items():
+        if not holds:
+            raise ValueError(f"{path}: damaged, {requirement}")
+
+
+def _rank(rule: "BinCP", exact: bool) -> int:
+    spent = rule.eta if rule.correction == "clopper-pearson" and not exact else 0
+    return conformal_rank(rule.alpha - spent, rule.n_calibration_)
+
+
+def _conditions_of_correction(rule: "BinCP", exact: bool) -> dict[str, bool]:
+    bounded = rule.correction == "clopper-pearson" and not exact
+    return {
+        "`correction` is not one that is known": rule.correction in CORRECTIONS,
+        "`eta` must be below alpha": not bounded or rule.eta < rule.alpha,
+        "`n_classes_` is missing": not bounded or rule.n_classes_ is not None,
+        "`p_lower_` is missing": not bounded or rule.p_lower_ is not None,
+    }

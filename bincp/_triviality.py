@@ -16,7 +16,15 @@ def trivial_cause(calibrated: "BinCP") -> str | None:
         return _too_few_points(calibrated)
     if calibrated.min_count_ is None:
         return _radius(calibrated) if calibrated.certified_p_ == 0 else None
-    return _too_low(calibrated) if calibrated.min_count_ == 0 else None
+    if calibrated.min_count_ == 0:
+        return _too_low(calibrated)
+    if calibrated.tau_ == -math.inf:
+        return (
+            f"{calibrated.rank_} of the n = {calibrated.n_calibration_} calibration points have a "
+            f"score of -inf at alpha = {float(calibrated.alpha):g}; finite scores or a smaller p "
+            "would fix it"
+        )
+    return None
 
 
 def _too_few_points(calibrated: "BinCP") -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 def check_integer(name: str, value: object, *, low: int, high: int | None = None) -> int:
     """Return ``value`` as an int in [low, high]; bools and floats are refused, not rounded."""
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
         raise TypeError(f"`{name}` must be an integer, got {value!r}")
     try:
         number = operator.index(value)  # type: ignore[arg-type]
@@ -42,10 +42,24 @@ def check_probability(name: str, value: object) -> float:
     return number
 
 
+def check_threshold(name: str, value: object) -> float:
+    """Return ``value`` as a float, possibly infinite."""
+    number = _as_float(name, value)
+    if math.isnan(number):
+        raise ValueError(f"`{name}` must not be NaN, got {value!r}")
+    if number != value:
+        raise ValueError(f"`{name}` must be within the range of doubles")
+    return number
+
+
 def _as_float(name: str, value: object) -> float:
+    """Return ``value`` as a float; what lies between two doubles is not rounded silently."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a real number, got {value!r}")
     try:
-        return float(value)
-    except OverflowError:  # an integer or fraction beyond the doubles
+        number = float(value)
+    except OverflowError:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+    if number != value and not math.isnan(number):
+        raise ValueError(f"`{name}` must be a double, got {value!r}, which lies between two")
+    return number

@@ -3,7 +3,6 @@
 import math
 import warnings
 from fractions import Fraction
-from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -13,17 +12,16 @@ import numpy.typing as npt
 from bincp import _storage
 from bincp._arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores, round_to
 from bincp._levels import Level, check_level, conformal_rank, success_rank
-from bincp._rules import Rule, clopper_pearson_rule, uncorrected_rule
+from bincp._rules import CORRECTIONS, Rule, clopper_pearson_rule, uncorrected_rule
 from bincp._selection import select_threshold
 from bincp._triviality import trivial_cause
-from bincp._validation import check_integer
+from bincp._validation import check_integer, check_threshold
 from bincp.certificates import Certificate
-from bincp.counting import count_exceedances, decide
+from bincp.counting import check_no_nan, count_exceedances, decide
 from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
 
 __all__ = ["BinCP"]
 
-CORRECTIONS = ("clopper-pearson", "none")
 DEFAULT_P = Fraction(3, 5)
 MAX_SAMPLES = 2**31 - 1
 
@@ -35,7 +33,8 @@ class BinCP:
     threshold tau and a least count k: a label belongs to the prediction set iff at least k of its
     m' sampled scores reach tau. If the calibration set and the test point (before the attack) are
     exchangeable, the set of any input in the ball around the test point contains the true label
-    with probability at least 1 - alpha.
+    with probability at least 1 - alpha: with a correction for finitely many samples, or with exact
+    probabilities, and under the assumptions in the notes.
 
     Parameters
     ----------
@@ -45,14 +44,15 @@ class BinCP:
         Miscoverage level in (0, 1); the nominal coverage is 1 - alpha. A float stands for its
         shortest decimal, 0.1 for 1/10.
     p : int, float, str, Decimal or Fraction, optional
-        Fix p in (0, 1] and calibrate tau (Algorithm 2 of the paper). 0.6 if neither `p` nor `tau`
-        is given.
+        Fix p in (0, 1], chosen without the calibration and test data, and calibrate tau
+        (Algorithm 2 of the paper). 0.6 if neither `p` nor `tau` is given.
     tau : float, optional
         Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
     correction : {"clopper-pearson", "none"}
         Of the error of sampling. "clopper-pearson": the paper's, with confidence bounds of error
         probability eta / (n + K) each and the conformal level alpha - eta. "none": the sampled
-        frequencies are taken for probabilities; no finite-sample guarantee.
+        frequencies are taken for probabilities; no finite-sample guarantee. `calibrate_exact` has
+        nothing to correct and uses neither this nor `eta`.
     eta : int, float, str, Decimal or Fraction
         Share of alpha spent on sampling error, in (0, alpha). Used by "clopper-pearson" only.
 
@@ -126,14 +126,14 @@ class BinCP:
     ) -> None:
         if not isinstance(certificate, Certificate):
             raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
-        if correction not in CORRECTIONS:
+        if not isinstance(correction, str) or correction not in CORRECTIONS:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
         if p is not None and tau is not None:
             raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
         self.certificate: Certificate | None = certificate
         self.alpha = check_level("alpha", alpha)
         self.p = None if p is None else check_level("p", p, closed_high=True)
-        self.tau = None if tau is None else _check_tau(tau)
+        self.tau = None if tau is None else check_threshold("tau", tau)
         self.correction = correction
         self.eta = check_level("eta", eta)
         if correction == "clopper-pearson" and self.eta >= self.alpha:
@@ -191,13 +191,12 @@ class BinCP:
             else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_SAMPLES)
         )
         rank = conformal_rank(self._conformal_level(), n)
-        if self.tau is None:
-            t = success_rank(DEFAULT_P if self.p is None else self.p, m)
-            tau = self._find_threshold(scores, t, rank)
-        else:
-            tau = float(round_to(scores.dtype, self.tau))
-            t = _find_success_rank(true_scores, tau, rank)
         classes = self._check_classes(n_classes)
+        try:
+            tau, t = self._find_pair(scores, rank)
+        except ValueError:
+            check_no_nan("true_scores", scores)  # says where in the argument that it came from
+            raise
         rule = self._decision_rule(t, n, m, m_test, classes)
         self.tau_ = tau if rank else -math.inf
         self.min_count_ = rule.min_count if rank else 0
@@ -237,12 +236,25 @@ class BinCP:
         ValueError
             If a probability is outside [0, 1] or NaN, or the shape is wrong; if `tau` is NaN or not
             the one of the constructor; or if the constructor was given `p`.
+
+        Notes
+        -----
+        Algorithm 1 of the paper with exact probabilities p_i: y is accepted iff p_y is at least the
+        certified lower bound of the floor(alpha (n + 1))-th smallest p_i.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
+        >>> rule = bincp.BinCP(certificate).calibrate_exact(np.linspace(0.5, 1, 99), tau=0.4)
+        >>> rule.predict_set_exact([[0.9, 0.5, 0.3]])
+        array([[ True,  True, False]])
         """
         certificate = self._require_certificate()
         values = as_probabilities("probabilities", probabilities)
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"`probabilities` must have shape (n,), n >= 1, got {values.shape}")
-        threshold = _check_tau(tau)
+        threshold = check_threshold("tau", tau)
         if self.p is not None or self.tau not in (None, threshold):
             raise ValueError(
                 f"`tau` must be the one that the constructor fixed, if any, and `p` not given; "
@@ -255,7 +267,8 @@ class BinCP:
         self.rank_ = rank
         self.n_calibration_ = values.size
         self.n_samples_ = self.n_test_samples_ = self.n_classes_ = self.dtype_ = None
-        self.p_, self.p_lower_, self.certified_p_ = p, None, certificate.lower(p)
+        self.p_, self.p_lower_ = p, None
+        self.certified_p_ = min(certificate.lower(p), p) if rank else 0.0
         self._warn_if_trivial()
         return self
 
@@ -301,8 +314,8 @@ class BinCP:
         Parameters
         ----------
         counts : array_like of int, shape (n, K)
-            How many of the m' scores of each label reach `tau_`, compared in the dtype calibrated
-            with.
+            How many of exactly m' scores of each label reach `tau_`, compared in the dtype
+            calibrated with.
 
         Returns
         -------
@@ -316,6 +329,16 @@ class BinCP:
             If the counts are not integers.
         ValueError
             If a count is outside [0, m'], or the shape is wrong.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rule = bincp.BinCP(certificate, correction="none").calibrate(np.ones((99, 50)))
+        >>> rule.min_count_
+        27
+        >>> rule.predict_set_from_counts([[50, 27, 26]])
+        array([[ True,  True, False]])
         """
         min_count, m_test = self._calibrated()
         checked = as_counts("counts", counts, high=m_test)
@@ -340,6 +363,10 @@ class BinCP:
             If `calibrate_exact` has not been called.
         ValueError
             If a probability is outside [0, 1] or NaN, or the shape is wrong.
+
+        Examples
+        --------
+        See `calibrate_exact`.
         """
         if not self._is_calibrated() or self.min_count_ is not None:
             raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
@@ -363,6 +390,17 @@ class BinCP:
             If nothing has been calibrated.
         OSError
             If the file cannot be written.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np, pathlib, tempfile
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rule = bincp.BinCP(certificate, correction="none").calibrate(np.ones((99, 50)))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rule.save(pathlib.Path(folder, "rule.json"))
+        ...     loaded = bincp.BinCP.load(pathlib.Path(folder, "rule.json"))
+        >>> (loaded.tau_, loaded.min_count_) == (rule.tau_, rule.min_count_)
+        True
         """
         if not self._is_calibrated():
             raise NotCalibratedError("call calibrate() before save()")
@@ -389,6 +427,10 @@ class BinCP:
             If the file cannot be read.
         ValueError
             If it is not a decision rule, is damaged, or was written by a newer version.
+
+        Examples
+        --------
+        See `save`.
         """
         return _storage.read(path, cls)
 
@@ -405,12 +447,17 @@ class BinCP:
     def _conformal_level(self) -> Fraction:
         return self.alpha - self.eta if self.correction == "clopper-pearson" else self.alpha
 
-    def _find_threshold(self, scores: Scores, t: int, rank: int) -> float:
+    def _find_pair(self, scores: Scores, rank: int) -> tuple[float, int]:
+        """Return tau and the success rank t, one of them fixed, the other calibrated."""
         values = scores.values()
-        if rank:
-            return select_threshold(values, t, rank)
-        count_exceedances(values, -math.inf)  # still no place for NaN
-        return -math.inf
+        if self.tau is None:
+            t = success_rank(DEFAULT_P if self.p is None else self.p, values.shape[1])
+            if rank:
+                return select_threshold(values, t, rank), t
+            count_exceedances(values, -math.inf)  # still no place for NaN
+            return -math.inf, t
+        tau = float(round_to(scores.dtype, self.tau))
+        return tau, _find_success_rank(values, tau, rank)
 
     def _check_classes(self, n_classes: int | None) -> int | None:
         if n_classes is not None:
@@ -457,14 +504,6 @@ class BinCP:
             )
 
 
-def _check_tau(tau: Any) -> float:
-    if isinstance(tau, bool | np.bool_) or not isinstance(tau, Real):
-        raise TypeError(f"`tau` must be a real number, got {tau!r}")
-    if math.isnan(tau):
-        raise ValueError(f"`tau` must not be NaN, got {tau!r}")
-    return float(tau)
-
-
 def _check_true_scores(scores: Scores) -> tuple[int, int]:
     shape = scores.bits.shape
     if len(shape) != 2 or 0 in shape:
@@ -474,7 +513,7 @@ def _check_true_scores(scores: Scores) -> tuple[int, int]:
     return n, m
 
 
-def _find_success_rank(true_scores: ArrayLike, tau: float, rank: int) -> int:
+def _find_success_rank(scores: npt.NDArray[Any], tau: float, rank: int) -> int:
     """Return the rank-th smallest exceedance count; 0 where the rank is."""
-    counts = count_exceedances(true_scores, tau)
+    counts = count_exceedances(scores, tau)
     return int(np.partition(counts, rank - 1)[rank - 1]) if rank else 0

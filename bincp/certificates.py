@@ -7,62 +7,28 @@ unlike the identity ``lower(upper(p)) == p``, which needs strictly increasing bo
 """
 
 import copy
-import math
 from collections.abc import Callable
-from typing import Any, Protocol, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from bincp import _operators
-from bincp._arrays import ArrayLike, as_array, as_probabilities
-from bincp._law import check_law, probability_grid
+from bincp._arrays import ArrayLike, as_probabilities
+from bincp._bounds import (
+    AdditiveRadius,
+    Bound,
+    HalfRadius,
+    Mirror,
+    Operator,
+    PythonOperator,
+    check_radius,
+)
+from bincp._law import check_law
+from bincp._regions import check_masses, regions_operator
 from bincp._validation import check_probability, check_real
 from bincp.errors import CertificateError
 
 __all__ = ["Bound", "Certificate"]
-
-Bound = Callable[[float], float]
-"""A bound of a certificate: one probability in, one out, non-decreasing."""
-
-_MASS_TOLERANCE = 1e-9
-# Masses are right to 8 units, and ratios are ordered to 2; see bincp_regions in csrc/knapsack.h.
-_MASS_SLACK = 10 * 2.0**-53
-_TRUE_MIN = 5e-324
-
-
-class _Operator(Protocol):
-    """What a certificate is made of; compiled operators have this shape, too."""
-
-    @property
-    def name(self) -> str: ...
-    def lower(self, p: float, /) -> float: ...
-    def upper(self, p: float, /) -> float: ...
-    def lower_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64], /) -> None: ...
-    def upper_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64], /) -> None: ...
-
-
-class _PythonOperator:
-    """Two Python functions as an operator; without `upper`, the generalised inverse of `lower`."""
-
-    def __init__(self, name: str, lower: Bound, upper: Bound | None = None) -> None:
-        self.name = name
-        self._lower = lower
-        self._upper = upper
-
-    def lower(self, p: float) -> float:
-        return _checked("lower", self._lower, p)
-
-    def upper(self, p: float) -> float:
-        if self._upper is None:
-            return _largest_preimage(self.lower, p)
-        return _checked("upper", self._upper, p)
-
-    def lower_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:
-        out[:] = [self.lower(float(value)) for value in p]
-
-    def upper_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:
-        out[:] = [self.upper(float(value)) for value in p]
 
 
 class Certificate:
@@ -82,7 +48,7 @@ class Certificate:
 
     __slots__ = ("_description", "_inverse", "_operator", "_recipe")
 
-    _operator: _Operator
+    _operator: Operator
     _description: dict[str, Any]
     _inverse: Callable[[], "Certificate"] | None
     _recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None
@@ -166,6 +132,14 @@ class Certificate:
         ------
         CertificateError
             If the scheme has no certificate for the inverted ball.
+
+        Examples
+        --------
+        >>> import bincp
+        >>> scheme = bincp.smoothing.SparseFlip(0.01, 0.6)
+        >>> certificate = bincp.certify(scheme, bincp.balls.Flips(additions=1, deletions=3))
+        >>> certificate.inverse().describe()["ball"]
+        {'type': 'Flips', 'additions': 3, 'deletions': 1}
         """
         if self._inverse is None:
             raise CertificateError(f"{self!r} does not know its inverted ball: use bincp.certify")
@@ -179,6 +153,13 @@ class Certificate:
         dict
             ``operator``: its name; where they are known ``smoothing`` and ``ball``: their type and
             parameters; and what a user must know of it, such as a norm conversion, under ``note``.
+
+        Examples
+        --------
+        >>> import bincp
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.Linf(0.1, 4))
+        >>> certificate.describe()["note"]
+        'linf radius 0.1 certified as the l2 radius r sqrt(dim), dim = 4'
         """
         return copy.deepcopy(self._description)
 
@@ -229,22 +210,15 @@ class Certificate:
         >>> round(certificate.lower(0.9), 12)
         0.733333333333
         """
-        clean, perturbed = _masses("mass", mass), _masses("perturbed_mass", perturbed_mass)
+        clean = check_masses("mass", mass)
+        perturbed = check_masses("perturbed_mass", perturbed_mass)
         if clean.shape != perturbed.shape:
             raise ValueError(
                 f"`perturbed_mass` must have the shape of `mass`, {clean.shape}, "
                 f"got {perturbed.shape}"
             )
-        order = _by_decreasing_ratio(clean, perturbed)
-        operator = (
-            _operators.identity()
-            if np.array_equal(clean, perturbed)
-            else _operators.regions(
-                clean[order], perturbed[order], _MASS_SLACK, len(clean) * _TRUE_MIN
-            )
-        )
         return cls._make(
-            operator,
+            regions_operator(clean, perturbed),
             {"operator": "regions", "n_regions": len(clean)},
             inverse=lambda: cls.from_regions(perturbed, clean),
             recipe=(cls.from_regions, (clean, perturbed)),
@@ -299,11 +273,11 @@ class Certificate:
         if not callable(radius_fn):
             raise TypeError(f"`radius_fn` must be callable, got {radius_fn!r}")
         distance = check_real("r", r, low=0)
-        _check_radius(radius_fn)
+        check_radius(radius_fn)
         name = "additive radius" if additive else "radius at 1/2"
-        bounds = (_AdditiveRadius if additive else _HalfRadius)(radius_fn, distance)
+        bounds = (AdditiveRadius if additive else HalfRadius)(radius_fn, distance)
         certificate = cls._make(
-            _PythonOperator(name, bounds.lower, bounds.upper),
+            PythonOperator(name, bounds.lower, bounds.upper),
             {"operator": name, "r": distance},
             inverse=lambda: certificate,
             recipe=(_rebuild_radius, (cls, radius_fn, distance, additive)),
@@ -347,10 +321,10 @@ class Certificate:
             if not (callable(bound) or (argument == "upper" and bound is None)):
                 raise TypeError(f"`{argument}` must be callable, got {bound!r}")
         certificate = cls._make(
-            _PythonOperator(name, lower, upper),
+            PythonOperator(name, lower, upper),
             {"operator": name},
             inverse=lambda: cls.from_bounds(
-                _Mirror(certificate).lower, _Mirror(certificate).upper, name=f"inverse of {name}"
+                Mirror(certificate).lower, Mirror(certificate).upper, name=f"inverse of {name}"
             ),
             recipe=(_rebuild_bounds, (cls, lower, upper, name)),
         )
@@ -358,14 +332,14 @@ class Certificate:
         return certificate
 
     @classmethod
-    def _from_operator(cls, operator: _Operator, **note: str) -> Self:
+    def _from_operator(cls, operator: Operator, **note: str) -> Self:
         """Wrap a compiled operator; `bincp.certify` adds how it is inverted and rebuilt."""
         return cls._make(operator, {"operator": operator.name, **note})
 
     @classmethod
     def _make(
         cls,
-        operator: _Operator,
+        operator: Operator,
         description: dict[str, Any],
         *,
         inverse: Callable[[], "Certificate"] | None = None,
@@ -379,142 +353,6 @@ class Certificate:
         return certificate
 
 
-# ---- bounds made from other functions -------------------------------------------------------
-
-
-class _HalfRadius:
-    """A radius at threshold 1/2 proves 1/2 or nothing."""
-
-    def __init__(self, radius_fn: Callable[[float], float], r: float) -> None:
-        self.radius_fn, self.r = radius_fn, r
-
-    def lower(self, p: float) -> float:
-        # At r = 0 a probability below 1/2 has the radius 0, too, but is no proof of 1/2.
-        return 0.5 if p >= 0.5 and _radius(self.radius_fn, p) >= self.r else 0.0
-
-    def upper(self, p: float) -> float:
-        return _largest_preimage(self.lower, p)
-
-
-class _AdditiveRadius:
-    """Radii that add up: R(lower(p)) = R(p) - r and R(upper(p)) = R(p) + r.
-
-    Where R is flat, `lower` takes the least solution and `upper` the largest. Infinite radii are
-    solved without rounding, so that certainty stays certainty.
-    """
-
-    def __init__(self, radius_fn: Callable[[float], float], r: float) -> None:
-        self.radius_fn, self.r = radius_fn, r
-
-    def lower(self, p: float) -> float:
-        if self.r == 0:
-            return p
-        target = _add(self._radius(p), -self.r, up=False)
-        if self._radius(0.0) >= target:
-            return 0.0
-        short, reaching = _bracket(lambda q: self._radius(q) < target, 0.0, p)
-        return reaching if target == math.inf else short
-
-    def upper(self, p: float) -> float:
-        if self.r == 0:
-            return p
-        target = _add(self._radius(p), self.r, up=True)
-        if self._radius(1.0) <= target:
-            return 1.0
-        within, beyond = _bracket(lambda q: self._radius(q) <= target, p, 1.0)
-        return within if target == -math.inf else beyond
-
-    def _radius(self, p: float) -> float:
-        return _radius(self.radius_fn, p)
-
-
-def _radius(radius_fn: Callable[[float], float], p: float) -> float:
-    made, radius = _call("radius_fn", radius_fn, p)
-    if math.isnan(radius):
-        raise CertificateError(f"radius_fn({p!r}) must be a number, got {made!r}")
-    return radius
-
-
-def _check_radius(radius_fn: Callable[[float], float]) -> None:
-    last = -math.inf
-    for p in probability_grid():
-        radius = _radius(radius_fn, p)
-        if radius < last:
-            raise CertificateError(
-                f"radius_fn must be non-decreasing, but falls from {last!r} to {radius!r} "
-                f"at p = {p!r}"
-            )
-        last = radius
-
-
-def _largest_preimage(lower: Bound, p: float) -> float:
-    """Return the generalised inverse: the largest q with lower(q) <= p, from above."""
-    if lower(1.0) <= p:
-        return 1.0
-    # lower(0) <= 0 <= p by the law, which a broken operator fails elsewhere.
-    _, outside = _bracket(lambda q: lower(q) <= p, 0.0, 1.0)
-    return outside
-
-
-def _bracket(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Return adjacent doubles around the switch of `holds` from True (at `low`) to False.
-
-    Bisects the bit patterns, which order non-negative doubles: at most 63 steps at any scale.
-    If `holds` is True at `high` as well, both ends are `high`.
-    """
-    if holds(high):
-        return high, high
-    inside, outside = _bits(low), _bits(high)
-    while outside - inside > 1:
-        middle = (inside + outside) // 2
-        if holds(_from_bits(middle)):
-            inside = middle
-        else:
-            outside = middle
-    return _from_bits(inside), _from_bits(outside)
-
-
-def _bits(value: float) -> int:
-    return int(np.float64(value).view(np.int64))
-
-
-def _from_bits(bits: int) -> float:
-    return float(np.int64(bits).view(np.float64))
-
-
-class _Mirror:
-    """Bounds of the inverted ball: what a set loses, its complement gains."""
-
-    def __init__(self, certificate: Certificate) -> None:
-        self.certificate = certificate
-
-    def lower(self, p: float) -> float:
-        return _complement(self.certificate.upper(_complement(p, up=True)), up=False)
-
-    def upper(self, p: float) -> float:
-        return _complement(self.certificate.lower(_complement(p, up=False)), up=True)
-
-
-def _complement(p: float, *, up: bool) -> float:
-    """Return 1 - p, rounded in the given direction."""
-    return _add(1.0, -p, up=up)
-
-
-def _add(a: float, b: float, *, up: bool) -> float:
-    """Return a + b, rounded in the given direction."""
-    value = a + b
-    part = value - a
-    error = (a - (value - part)) + (b - part)  # exact (Knuth); NaN where a or b is infinite
-    if up and error > 0:
-        return math.nextafter(value, math.inf)
-    if not up and error < 0:
-        return math.nextafter(value, -math.inf)
-    return value
-
-
-# ---- helpers --------------------------------------------------------------------------------
-
-
 def _evaluate(
     bound: Bound,
     fill: Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], None],
@@ -526,45 +364,6 @@ def _evaluate(
     out = np.empty(values.shape)
     fill(np.ascontiguousarray(values).reshape(-1), out.reshape(-1))
     return out
-
-
-def _checked(name: str, bound: Bound, p: float) -> float:
-    """Return ``bound(p)`` as a float in [0, 1]."""
-    made, value = _call(name, bound, p)
-    if not 0 <= value <= 1:
-        raise CertificateError(f"{name}({p!r}) must be a float in [0, 1], got {made!r}")
-    return value
-
-
-def _call(name: str, function: Callable[[float], float], p: float) -> tuple[Any, float]:
-    """Return what foreign code makes of p, as it is and as a float; NaN where it is no number."""
-    try:
-        made = function(p)
-        return made, math.nan if isinstance(made, str | bool | np.bool_) else float(made)
-    except CertificateError:
-        raise
-    except Exception as error:
-        raise CertificateError(f"{name}({p!r}) raised {error!r}") from error
-
-
-def _masses(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
-    masses = as_probabilities(name, as_array(name, value))
-    if masses.ndim != 1 or masses.size == 0:
-        raise ValueError(f"`{name}` must have shape (n_regions,), got {masses.shape}")
-    total = math.fsum(masses)
-    if abs(total - 1) > _MASS_TOLERANCE:
-        raise ValueError(f"`{name}` must sum to 1, got {total!r}")
-    return masses.copy()
-
-
-def _by_decreasing_ratio(
-    clean: npt.NDArray[np.float64], perturbed: npt.NDArray[np.float64]
-) -> npt.NDArray[np.intp]:
-    """Order regions by clean / perturbed, by quotients of at most 1 in two groups."""
-    larger = clean >= perturbed
-    with np.errstate(divide="ignore", invalid="ignore"):
-        key = np.where(larger, perturbed / clean, -(clean / perturbed))
-    return np.lexsort((np.nan_to_num(key), ~larger))
 
 
 def _show(value: Any) -> str:

@@ -29,9 +29,10 @@ import numpy.typing as npt
 import bincp
 from bincp import demo, metrics
 from bincp._files import replace_file
-from bincp._levels import as_fraction, check_level, float_below
+from bincp._levels import as_fraction, check_level, float_above, float_below
+from bincp._rules import CORRECTIONS
 from bincp._validation import check_integer, check_real
-from bincp.calibration import CORRECTIONS, BinCP
+from bincp.calibration import BinCP
 from bincp.errors import TrivialSetWarning
 from bincp.registry import certify, registered
 
@@ -190,7 +191,7 @@ def _certify(arguments: argparse.Namespace) -> Report:
     for written in arguments.p:
         # Decimals lie between doubles: each bound is taken at the double on its safe side.
         p = as_fraction("p", written)
-        lower, upper = certificate.lower(float_below(p)), certificate.upper(abs(float_below(-p)))
+        lower, upper = certificate.lower(float_below(p)), certificate.upper(float_above(p))
         bounds.append({"p": float(p), "lower": lower, "upper": upper})
     description = certificate.describe()
     rows = [

@@ -520,9 +520,11 @@ def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise TypeError(f"`bounds` must be a pair (low, high), got {bounds!r}") from None
     low, high = check_real("bounds", low), check_real("bounds", high)
-    if not (low < high and math.isfinite(high - low)):
+    # Within these, neither the sum of 2^31 samples nor the outward step leaves the normal numbers.
+    if not (max(abs(low), abs(high)) <= 1e290 and high - low >= 1e-290):
         raise ValueError(
-            f"`bounds` must be (low, high), low < high, a finite distance apart, got {bounds!r}"
+            "`bounds` must be (low, high), low < high, at most 1e290 in size and 1e-290 apart, "
+            f"got {bounds!r}"
         )
     return low, high
 

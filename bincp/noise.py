@@ -75,7 +75,8 @@ def draw(
     -----
     Philox4x32-10 [1]_ keyed by the seed, with (element, draw, id, phase) as its counter. Gaussians
     come from it by the Box-Muller transform with 32 bits for the radius (to 6.76 standard
-    deviations), flips by comparison with probabilities resolved to 2**-64.
+    deviations), uniform noise on [-half_width, half_width] from one word an element, flips by
+    comparison with probabilities resolved to 2**-64.
 
     References
     ----------
@@ -139,17 +140,19 @@ def fill(
 def score_numbers(
     ids: IntArray, draws: IntArray, *, phase: Phase, seed: int
 ) -> npt.NDArray[np.float32]:
-    """Return a number, uniform on (0, 1), for each evaluation of a score that is random itself."""
-    return _noise.unit_numbers(seed, SCORE_STREAMS[phase], ids, draws)
+    """Return a number, uniform on (0, 1], for each evaluation of a score that is random itself."""
+    numbers = np.empty(len(ids), np.float32)
+    _noise.unit_numbers(seed, SCORE_STREAMS[phase], ids, draws, numbers)
+    return numbers
 
 
 def check_inputs(smoothing: object, x: npt.NDArray[Any]) -> None:
     """Refuse inputs that cannot be smoothed by this scheme."""
     law = _law(smoothing)
     if x.dtype.name not in ("float32", "float64") or not x.dtype.isnative:
-        raise ValueError(
-            f"`x` must be float32 or float64 (noise of 16 bits has no tails), got {x.dtype}"
-        )
+        half = x.dtype == np.float16
+        hint = "noise of 16 bits has no tails" if half else "convert by `.astype(np.float32)`"
+        raise ValueError(f"`x` must be float32 or float64 ({hint}), got {x.dtype}")
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"`x` must have shape (n, ...) and not be empty, got {x.shape}")
     if x.size // len(x) > _noise.MAX_LENGTH:

@@ -27,7 +27,7 @@ import torch
 from bincp import noise
 from bincp._arrays import ArrayLike, as_array, as_counts, is_tensor
 from bincp._levels import Level
-from bincp._validation import check_integer
+from bincp._validation import check_integer, check_threshold
 from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.errors import NotCalibratedError
@@ -194,10 +194,7 @@ def count_scores(
     >>> counts.tolist() == [[16, 16, 16]] * 5
     True
     """
-    if isinstance(tau, bool) or not isinstance(tau, int | float | np.integer | np.floating):
-        raise TypeError(f"`tau` must be a real number, got {tau!r}")
-    if np.isnan(tau):
-        raise ValueError(f"`tau` must be a number, got {tau!r}")
+    threshold = check_threshold("tau", tau)
     job = _Job.checked(
         model,
         x,
@@ -211,7 +208,7 @@ def count_scores(
         device=device,
         progress=progress,
     )
-    return _counts(job, float(tau))[0]
+    return _counts(job, threshold)[0]
 
 
 class NormalizedModel(torch.nn.Module):
@@ -340,8 +337,11 @@ class RobustClassifier:
         Draws for each test input, m', by default m.
     p, tau, correction, eta
         As in `BinCP`.
-    batch_size, seed, device, progress
+    batch_size, device, progress
         As in `sample_scores`.
+    seed : int, optional
+        As in `sample_scores`. Whoever knows it knows the test noise: where the adversary may, or
+        may learn of it from repeated answers, draw it from a secret source.
 
     Attributes
     ----------
@@ -399,8 +399,13 @@ class RobustClassifier:
         self.rule = BinCP(
             self.certificate, alpha=alpha, p=p, tau=tau, correction=correction, eta=eta
         )
-        self.n_samples = n_samples
-        self.n_test_samples = n_samples if n_test_samples is None else n_test_samples
+        most = noise.MAX_SAMPLES
+        self.n_samples = check_integer("n_samples", n_samples, low=1, high=most)
+        self.n_test_samples = (
+            self.n_samples
+            if n_test_samples is None
+            else check_integer("n_test_samples", n_test_samples, low=1, high=most)
+        )
         self._options = {
             "score": score,
             "batch_size": batch_size,
@@ -408,8 +413,6 @@ class RobustClassifier:
             "device": device,
             "progress": progress,
         }
-        for name, number in (("n_samples", n_samples), ("n_test_samples", self.n_test_samples)):
-            check_integer(name, number, low=1, high=noise.MAX_SAMPLES)
         _check_options(**self._options)
 
     def calibrate(self, x: ArrayLike | Iterable[Any], y: ArrayLike | None = None) -> Self:
@@ -453,7 +456,10 @@ class RobustClassifier:
     ) -> PredictionSets:
         """Return the prediction sets of new inputs, which may have been perturbed.
 
-        Inputs get ids by position: those of equal position in two calls share their noise.
+        Inputs get ids by position: those of equal position in two calls share their noise. That
+        keeps the guarantee of each input, but an adversary who adapts the next input to the last
+        answers may learn the noise; a service that faces one should use a new object, with a new
+        seed and a new calibration, now and then.
 
         An input is drawn until its last label is decided. The draws come in rounds over the inputs
         that are still undecided: many inputs in one call keep the batches full. Each label is
@@ -569,6 +575,8 @@ class _Job:
         if indices is None:
             indices = np.arange(first_id, first_id + len(inputs))
         _check_options(score, batch_size, seed, device, progress)
+        place = _place(model, x, device)
+        _check_dtypes(model, inputs)
         return cls(
             model=model,
             x=inputs,
@@ -577,9 +585,9 @@ class _Job:
             phase=phase,
             ids=noise.check_indices(_on_host(indices), len(inputs), phase),
             score=score,
-            batch_size=batch_size,
+            batch_size=int(batch_size),
             seed=seed,
-            device=_place(model, x, device),
+            device=place,
             progress=progress,
         )
 
@@ -608,7 +616,7 @@ def _all_scores(job: _Job) -> npt.NDArray[np.floating[Any]]:
 
 def _label_scores(job: _Job, labels: ArrayLike) -> tuple[npt.NDArray[np.floating[Any]], int]:
     """Return the scores (n, m) of the given labels, and K."""
-    y = as_counts("labels", _on_host(labels), high=np.iinfo(np.int64).max)
+    y = _integers("labels", labels)
     if y.shape != (len(job.x),):
         raise ValueError(f"`labels` must have shape {(len(job.x),)}, got {y.shape}")
     result, n_classes = None, 0
@@ -843,7 +851,8 @@ def _place(model: Model, x: object, device: torch.device | str | None) -> torch.
     if device is not None:
         try:
             place = torch.device(device)
-        except RuntimeError as error:
+            torch.empty(0, device=place)
+        except (RuntimeError, AssertionError) as error:
             raise ValueError(f"`device` must be a torch device, got {device!r}: {error}") from None
         if isinstance(model, torch.nn.Module):
             model.to(place)
@@ -852,6 +861,27 @@ def _place(model: Model, x: object, device: torch.device | str | None) -> torch.
         for tensor in (*model.parameters(), *model.buffers()):
             return tensor.device
     return x.device if isinstance(x, torch.Tensor) else torch.device("cpu")
+
+
+def _check_dtypes(model: Model, inputs: npt.NDArray[Any]) -> None:
+    """Refuse float64 inputs of a float32 module here: torch names neither."""
+    if not isinstance(model, torch.nn.Module):
+        return
+    for parameter in model.parameters():
+        if parameter.dtype == torch.float32 and inputs.dtype == np.float64:
+            raise ValueError(
+                "`x` must have the dtype of the model's parameters, float32, got float64; "
+                "use x.astype(np.float32) or x.float()"
+            )
+        return
+
+
+def _integers(name: str, value: ArrayLike) -> IntArray:
+    """Return integers of any sign; their range is checked where it is known."""
+    array = as_array(name, _on_host(value))
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
+    return array.astype(np.int64)
 
 
 def _on_host(value: Any) -> Any:
@@ -867,11 +897,18 @@ def _host_inputs(x: object) -> npt.NDArray[Any]:
 
 
 def _labelled_batches(x: Any, y: ArrayLike | None) -> Iterator[tuple[Any, Any]]:
+    is_array = isinstance(x, torch.Tensor | np.ndarray)
     if y is not None:
+        if not is_array:
+            raise TypeError(
+                f"`y` must be given with an array of inputs only, got it with {type(x).__name__}"
+            )
         yield x, y
         return
-    if isinstance(x, torch.Tensor | np.ndarray):
+    if is_array:
         raise TypeError("`y` must be given with an array of inputs, got None")
+    if not isinstance(x, Iterable):
+        raise TypeError(f"`x` must be an array or an iterable of pairs, got {type(x).__name__}")
     for batch in x:
         if not (isinstance(batch, tuple | list) and len(batch) == 2):
             raise ValueError(

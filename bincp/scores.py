@@ -281,11 +281,13 @@ def _as_values(name: str, value: Values) -> Values:
 
 def _as_numbers(u: Values, p: Values) -> Values:
     """Return ``u`` as float64 that broadcasts against ``p``, where ``p`` is."""
+    numbers = u if is_tensor(u) and is_tensor(p) else as_array("u", u)
+    name = str(numbers.dtype).removeprefix("torch.")
+    if name != "bfloat16" and np.dtype(name).kind not in "fiu":
+        raise TypeError(f"`u` must be real numbers, got dtype {numbers.dtype}")
     if is_tensor(p):
-        torch = _namespace(p)
-        numbers = torch.as_tensor(u, dtype=torch.float64, device=p.device)
-    else:
-        numbers = _cast(as_array("u", u), np.float64)
+        numbers = _namespace(p).as_tensor(numbers, device=p.device)
+    numbers = _cast(numbers, np.float64)
     _refuse("u", numbers, ~((numbers >= 0) & (numbers <= 1)), "in [0, 1]")
     if numbers.ndim and numbers.shape == p.shape[:-1]:
         numbers = numbers[..., None]

@@ -9,7 +9,7 @@ from bincp._validation import check_probability, check_real
 
 __all__ = ["Gaussian", "Smoothing", "SparseFlip", "Uniform"]
 
-_SMALLEST_NORMAL = 2.2250738585072014e-308
+_LEAST_PROBABILITY = 1e-300  # below it the masses of regions come near the subnormal numbers
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class SparseFlip(Smoothing):
     TypeError
         If a probability is not a real number.
     ValueError
-        If a probability is outside [0, 1], or positive and below 2.3e-308, where doubles lose
+        If a probability is outside [0, 1], or positive and below 1e-300, where doubles lose
         precision.
 
     References
@@ -127,8 +127,8 @@ class SparseFlip(Smoothing):
 
 def _flip_probability(name: str, value: object) -> float:
     probability = check_probability(name, value)
-    if 0 < probability < _SMALLEST_NORMAL:
-        raise ValueError(f"`{name}` must be 0 or at least {_SMALLEST_NORMAL}, got {probability!r}")
+    if 0 < probability < _LEAST_PROBABILITY:
+        raise ValueError(f"`{name}` must be 0 or at least {_LEAST_PROBABILITY}, got {probability!r}")
     return probability
 
 

@@ -69,7 +69,7 @@ cdef bincp_count_task make_task(_Memory scores, _Memory thresholds, str dtype) e
 
 
 def count(scores, thresholds, counts, str dtype):
-    """Write the counts of ``scores`` (..., m) into int32 ``counts`` (...); return whether NaN is there.
+    """Write the counts of ``scores`` (..., m) into int32 ``counts`` (...); return if NaN is there.
 
     ``thresholds`` has the shape of ``counts`` and the item type of ``scores``. Nothing is checked.
     """

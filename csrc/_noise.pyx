@@ -6,8 +6,6 @@ sources that are rows of ``x``, and C-contiguous memory of matching types.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-import numpy as np
-
 cdef extern from "noise.h":
     enum:
         BINCP_STREAM_CALIBRATION
@@ -25,12 +23,15 @@ cdef extern from "noise.h":
         uint32_t stream
     int64_t BINCP_NOISE_MAX_ID
     int64_t BINCP_NOISE_MAX_LENGTH
-    void bincp_philox4x32(const uint32_t *counter, const uint32_t *key, uint32_t *out) noexcept nogil
+    void bincp_philox4x32(
+        const uint32_t *counter, const uint32_t *key, uint32_t *out
+    ) noexcept nogil
     void bincp_noise_add_f32(
         bincp_noise_law law, float scale, bincp_noise_key key, size_t n, const float *x, float *out
     ) noexcept nogil
     void bincp_noise_add_f64(
-        bincp_noise_law law, float scale, bincp_noise_key key, size_t n, const double *x, double *out
+        bincp_noise_law law, float scale, bincp_noise_key key, size_t n, const double *x,
+        double *out
     ) noexcept nogil
     void bincp_noise_flip_f32(
         double p_plus, double p_minus, bincp_noise_key key, size_t n, const float *x, float *out
@@ -103,6 +104,7 @@ def add_noise(
     """Write ``x[sources[r]]`` plus the noise of (ids[r], draws[r]) to each row r of ``out``."""
     cdef Py_ssize_t r
     cdef size_t n = <size_t>out.shape[1]
+    cdef bincp_noise_law additive = <bincp_noise_law>law
     cdef bincp_noise_key key
     if n == 0:
         return
@@ -110,9 +112,9 @@ def add_noise(
         for r in range(out.shape[0]):
             key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
             if real is float:
-                bincp_noise_add_f32(<bincp_noise_law>law, scale, key, n, &x[sources[r], 0], &out[r, 0])
+                bincp_noise_add_f32(additive, scale, key, n, &x[sources[r], 0], &out[r, 0])
             else:
-                bincp_noise_add_f64(<bincp_noise_law>law, scale, key, n, &x[sources[r], 0], &out[r, 0])
+                bincp_noise_add_f64(additive, scale, key, n, &x[sources[r], 0], &out[r, 0])
 
 
 def flip(
@@ -136,16 +138,14 @@ def flip(
 
 
 def unit_numbers(
-    uint64_t seed, uint32_t stream, const int64_t[::1] ids, const int64_t[::1] draws
+    uint64_t seed, uint32_t stream, const int64_t[::1] ids, const int64_t[::1] draws,
+    float[::1] out,
 ):
-    """Return one number, uniform on (0, 1), for each (ids[r], draws[r])."""
+    """Write one number, uniform on (0, 1], to ``out[r]`` for each (ids[r], draws[r])."""
     cdef Py_ssize_t r
-    result = np.empty(ids.shape[0], dtype=np.float32)
-    cdef float[::1] out = result
     with nogil:
         for r in range(out.shape[0]):
             bincp_noise_add_f32(
                 BINCP_NOISE_UNIT, 1, row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r]),
                 1, NULL, &out[r],
             )
-    return result

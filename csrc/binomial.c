@@ -19,10 +19,10 @@
  * its slope h = s (1-p) mass / tail: h' = h (c - h), c = s - (m+1) p, c' = -(m+1) p (1-p). That
  * gives a step of fourth order, so a good start (in a table, the extrapolated odds) needs one
  * evaluation. A level above 1/2 is turned into the complementary tail,
- * P[Bin(m, p) <= s - 1] = 1 - eta, which is again a small level and exact. The root always lies between a power bound and the larger of
- * the mean and the mode of its beta distribution; each evaluation narrows that bracket. The loop
- * ends on a small residual or on a closed bracket, and bisects where Newton is slow, so it always
- * ends, with the safe end.
+ * P[Bin(m, p) <= s - 1] = 1 - eta, which is again a small level and exact. The root always lies
+ * between a power bound and the larger of the mean and the mode of its beta distribution; each
+ * evaluation narrows that bracket. The loop ends on a small residual or on a closed bracket, and
+ * bisects where Newton is slow, so it always ends, with the safe end.
  *
  * Measured (x86-64, gcc 12, -O3): relative error before the outward step below 6e-15 for
  * 1e-15 <= eta and m <= 1e9; a table takes 0.15 to 0.25 microseconds a value for m from 150 to 1e5

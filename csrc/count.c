@@ -5,54 +5,32 @@
  *   blocks   count_all() sorts and merges the axes of the array and cuts it into blocks of rows
  *   finish   the counts of a block are stored, or compared with min_count and the result stored
  *
- * Why the loops look as they do. Counting should cost what reading the scores costs: 30 to 40 GB/s on
- * one core, about one vector of scores a cycle. Measured on Zen 4 and on a Zen 5 class CPU:
- *   - No branch depends on a score. The count is a sum of comparisons, and NaN a flag gathered in the
- *     same pass (free: the loop waits for memory). decide does not leave a row early: it would read
- *     half the scores, but mispredicted exits and a broken hardware prefetch cost more than that.
- *   - Long rows: 512-bit loads lose a quarter where each of them crosses a cache line, and NumPy puts
- *     large arrays at 16 mod 64; a scalar head up to the next line brings that back (0.94 to 1.0 of
- *     reading). Software prefetch wins a little on one CPU and loses a quarter on the other.
- *   - Short rows: the sum across a vector at the end of each row is what costs. A literal length (32,
- *     64) helps. Rows of few vectors do better as bytes, compared across the borders of rows (float32,
- *     m = 16: 0.9 of reading against 0.7; float16, m = 47: 2.5 times as fast). 256-bit vectors beat
- *     512-bit ones here.
+ * Why the loops look as they do. Counting should cost what reading the scores costs: 30 to 40 GB/s
+ * on one core, about one vector of scores a cycle. Measured on Zen 4 and on a Zen 5 class CPU:
+ *   - No branch depends on a score. The count is a sum of comparisons, and NaN a flag gathered in
+ *     the same pass (free: the loop waits for memory). decide does not leave a row early: it would
+ *     read half the scores, but mispredicted exits and a broken hardware prefetch cost more.
+ *   - Long rows: 512-bit loads lose a quarter where each of them crosses a cache line, and NumPy
+ *     puts large arrays at 16 mod 64; a scalar head up to the next line brings that back (0.94 to
+ *     1.0 of reading). Software prefetch wins a little on one CPU and loses a quarter on the other.
+ *   - Short rows: the sum across a vector at the end of each row is what costs. A literal length
+ *     (32, 64) helps. Rows of few vectors do better as bytes, compared across the borders of rows
+ *     (float32, m = 16: 0.9 of reading against 0.7; float16, m = 47: 2.5 times as fast). 256-bit
+ *     vectors beat 512-bit ones here.
  *   - Samples that are not innermost, as in (n, m, K): one counter per column and 16 samples as one
  *     row of 16 K, because K of 10 is too short for vectors (twice as fast). Where wide samples lie
  *     apart, four of them at a time touch the counters once (1.6 times as fast).
- *   - 16 bits are never widened. As integers float16 and bfloat16 order like their values once the low
- *     15 bits of the negative ones are flipped; NaN is a magnitude above that of infinity.
+ *   - 16 bits are never widened. As integers float16 and bfloat16 order like their values once the
+ *     low 15 bits of the negative ones are flipped; NaN is a magnitude above that of infinity.
  *
- * Function clones hold integers only, so that the clones cannot differ in their results. They are
- * static, behind plain functions, because clang cannot export them. "arch=x86-64-v4" is dispatched on
- * CPU features; names of CPU models are not, and fall through to `default` on other makes.
+ * Function clones (clones.h) count and compare, with no arithmetic on floats that could round: they
+ * cannot differ in their results.
  */
 #include "count.h"
 
 #include <string.h>
 
-#if defined(__GNUC__)
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-#else
-#define ALWAYS_INLINE inline
-#endif
-
-#if defined(__clang__)
-#define HAS_CLONES (__clang_major__ >= 14)
-#elif defined(__GNUC__)
-#define HAS_CLONES (__GNUC__ >= 12)
-#else
-#define HAS_CLONES 0
-#endif
-
-/* glibc resolves clones when the module is loaded; other C libraries cannot. */
-#if HAS_CLONES && defined(__x86_64__) && defined(__GLIBC__) && !defined(BINCP_NO_CLONES)
-#define CLONES_AVX2 __attribute__((target_clones("avx2", "default")))
-#define CLONES_V4 __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#else
-#define CLONES_AVX2
-#define CLONES_V4
-#endif
+#include "clones.h"
 
 enum {
     MAX_BLOCK = 2048, /* rows to a block */

@@ -11,7 +11,7 @@
 /* The most axes that the rows of a task may have (NumPy's own limit). */
 #define BINCP_MAX_AXES 64
 
-/* The 16-bit formats are given as bit patterns (uint16_t); bfloat16 is the upper half of a float. */
+/* 16-bit formats are given as bit patterns (uint16_t); bfloat16 is the upper half of a float. */
 typedef enum bincp_score_type {
     BINCP_FLOAT16,
     BINCP_BFLOAT16,
@@ -21,8 +21,9 @@ typedef enum bincp_score_type {
 
 /* Scores of any layout: a grid of rows, each of n_samples scores, and one threshold per row.
  *
- * Strides are in bytes and may be negative or zero; scores and thresholds are aligned to their type.
- * There is one stride for each axis of the grid of rows; a zero threshold stride shares a threshold.
+ * Strides are in bytes and may be negative or zero; scores and thresholds are aligned to their
+ * type. There is one stride for each axis of the grid of rows; a zero threshold stride shares a
+ * threshold.
  */
 typedef struct bincp_count_task {
     bincp_score_type type;               /* of the scores and of the thresholds */

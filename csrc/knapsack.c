@@ -1,43 +1,36 @@
 /* The fractional knapsack, and the regions of sparse smoothing.
  *
  * Masses. A region's mass is a convolution of two binomial mass functions: sums of positive terms,
- * so nothing cancels. Each mass function is a recurrence outward from its mode, with a scale that is
- * divided out at the end; recurrence, convolution and cumulation carry a second double for the
+ * so nothing cancels. Each mass function is a recurrence outward from its mode, with a scale that
+ * is divided out at the end; recurrence, convolution and cumulation carry a second double for the
  * rounding errors. So every knot is right to a few units in the last place, whatever the radii, and
  * the outward step below can be 1e-15. Summing in plain doubles costs half the time and a step of
  * 1e-13 at radii 1000 + 1000.
  *
  * Rounding. Both maps are increasing piecewise linear functions through knots. If every knot is
  * within a factor 1 +- slack, then evaluating at p (1 - 2 slack) and multiplying by (1 - 2 slack)
- * can only fall below the exact map: a knot moved right or down lowers an increasing curve. Likewise
- * upwards. This needs no bound on the slope, so it holds for ratios of 1e300. For p > 1/2 the other
- * end is filled with 1 - p, which is exact, so no mass is lost near 1.
+ * can only fall below the exact map: a knot moved right or down lowers an increasing curve.
+ * Likewise upwards. This needs no bound on the slope, so it holds for ratios of 1e300. For p > 1/2
+ * the other end is filled with 1 - p as well, which is exact, so no mass is lost near 1; both
+ * bounds are safe, and the better one is taken.
  */
 #include "knapsack.h"
 
 #include <float.h>
 #include <math.h>
 
+#include "two_sum.h"
+
 #define UNIT_ROUNDOFF (DBL_EPSILON / 2)
 #define TRUE_MIN 4.9406564584124654e-324 /* the smallest positive double */
 
-/* ---- sums and products of two doubles (Dekker, Knuth) ---------------------------------------- */
+/* ---- arithmetic on pairs (Dekker) ------------------------------------------------------------ */
 
-typedef struct pair {
-    double hi, lo;
-} pair;
-
+/* `two_sum` for |a| >= |b|. */
 static pair fast_two_sum(double a, double b)
 {
     const double sum = a + b;
     return (pair){sum, b - (sum - a)};
-}
-
-static pair two_sum(double a, double b)
-{
-    const double sum = a + b;
-    const double bb = sum - a;
-    return (pair){sum, (a - (sum - bb)) + (b - bb)};
 }
 
 static pair times(pair a, pair b)
@@ -144,28 +137,24 @@ static double largest(const bincp_regions *r, const double *budgets, const doubl
 
 double bincp_regions_lower(const bincp_regions *regions, double p)
 {
-    double value;
-    if (p <= 0.5) {
-        value = least(regions, regions->clean_below, regions->perturbed_below, p);
-    } else {
+    double value = least(regions, regions->clean_below, regions->perturbed_below, p);
+    if (p > 0.5) {
         const double lost =
             largest(regions, regions->clean_above, regions->perturbed_above, 1.0 - p);
-        value = 1.0 - lost;
-        value = 1.0 - value < lost ? nextafter(value, 0.0) : value;
+        const double kept = 1.0 - lost;
+        value = fmax(value, 1.0 - kept < lost ? nextafter(kept, 0.0) : kept);
     }
     return fmin(value, p);
 }
 
 double bincp_regions_upper(const bincp_regions *regions, double p)
 {
-    double value;
-    if (p <= 0.5) {
-        value = largest(regions, regions->perturbed_below, regions->clean_below, p);
-    } else {
-        const double kept =
+    double value = largest(regions, regions->perturbed_below, regions->clean_below, p);
+    if (p > 0.5) {
+        const double lost =
             least(regions, regions->perturbed_above, regions->clean_above, 1.0 - p);
-        value = 1.0 - kept;
-        value = 1.0 - value > kept ? nextafter(value, 1.0) : value;
+        const double kept = 1.0 - lost;
+        value = fmin(value, 1.0 - kept > lost ? nextafter(kept, 1.0) : kept);
     }
     return fmax(value, p);
 }
@@ -222,11 +211,9 @@ static void convolve(const double *restrict u, size_t a, const double *restrict 
         double *restrict sum = result + i;
         double *restrict rest = low + i;
         for (size_t j = 0; j <= d; ++j) {
-            const double term = u[i] * v[j];
-            const double total = sum[j] + term;
-            const double part = total - sum[j];
-            rest[j] += (sum[j] - (total - part)) + (term - part);
-            sum[j] = total;
+            const pair total = two_sum(sum[j], u[i] * v[j]);
+            sum[j] = total.hi;
+            rest[j] += total.lo;
         }
     }
     for (size_t k = 0; k <= a + d; ++k) {

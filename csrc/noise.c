@@ -16,27 +16,14 @@
  * Measured, 64 x 16 x 3072 Gaussians against one torch.randn of that size (one thread, Zen 5):
  * 0.55 with AVX-512, 0.8 with AVX2, 1.7 with SSE2 (clang: 1.2).
  *
- * All 32 bits of a word go into the radius: 24 bits would cut the tails at 5.9 sigma, 32 do at 6.76.
+ * All 32 bits of a word go into the radius: its tails end at 6.76 sigma (5.9 with 24 bits).
  */
 #include "noise.h"
 
 #include <math.h>
 #include <string.h>
 
-/* "arch=x86-64-v4" is dispatched by CPU features; names of CPU models are not ("skylake-avx512"
- * never matches an AMD). Clones need ifunc, hence glibc. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
-    && !defined(BINCP_NO_CLONES)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#else
-#define CLONES
-#endif
-
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
+#include "clones.h"
 
 enum {
     LANES = 16,        /* counters side by side */
@@ -70,14 +57,14 @@ void bincp_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t
     out[3] = c3;
 }
 
-/* The last counter word: what the row is for, and the part of its id that needs more than 32 bits. */
-INLINE uint32_t stream_word(bincp_noise_key key, uint32_t stream)
+/* The last counter word: what the row is for, and the bits of its id above the lowest 32. */
+static ALWAYS_INLINE uint32_t stream_word(bincp_noise_key key, uint32_t stream)
 {
     return stream << 24 | (uint32_t)(key.id >> 32);
 }
 
 /* words[r][i]: word r of the block of counter `16 group + i`. */
-INLINE void philox_group(bincp_noise_key key, size_t group, uint32_t words[4][LANES])
+static ALWAYS_INLINE void philox_group(bincp_noise_key key, size_t group, uint32_t words[4][LANES])
 {
     uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
     for (uint32_t i = 0; i < LANES; i++) {
@@ -99,42 +86,42 @@ INLINE void philox_group(bincp_noise_key key, size_t group, uint32_t words[4][LA
     }
 }
 
-INLINE float bits_to_float(uint32_t bits)
+static ALWAYS_INLINE float bits_to_float(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-INLINE uint32_t float_to_bits(float value)
+static ALWAYS_INLINE uint32_t float_to_bits(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-/* w + 1/2, rounded once: the two halves are exact. Conversions go through int32, which every
- * instruction set vectorises. */
-INLINE float centred(uint32_t w)
+/* w + 1/2, rounded once: the two halves are exact. The largest words round to 2^32. Conversions go
+ * through int32, which every instruction set vectorises. */
+static ALWAYS_INLINE float centred(uint32_t w)
 {
     return (float)(int32_t)(w >> 16) * 65536.0f + ((float)(int32_t)(w & 0xFFFF) + 0.5f);
 }
 
-/* (0, 1) */
-INLINE float unit(uint32_t w)
+/* (0, 1] */
+static ALWAYS_INLINE float unit(uint32_t w)
 {
     return centred(w) * 0x1p-32f;
 }
 
-/* (-1, 1), symmetric: the word read as a signed number. */
-INLINE float symmetric(uint32_t w)
+/* [-1, 1], symmetric: the word read as a signed number. */
+static ALWAYS_INLINE float symmetric(uint32_t w)
 {
     const float high = (float)((int32_t)((w ^ UINT32_C(0x80000000)) >> 16) - 32768);
     return (high * 65536.0f + ((float)(int32_t)(w & 0xFFFF) + 0.5f)) * 0x1p-31f;
 }
 
 /* log(u) for normal u in (0, 1]: u = m 2^e with m in [sqrt(1/2), sqrt(2)). */
-INLINE float log_unit(float u)
+static ALWAYS_INLINE float log_unit(float u)
 {
     const uint32_t sqrt_half = UINT32_C(0x3F3504F3);
     const uint32_t shifted = float_to_bits(u) + (UINT32_C(0x3F800000) - sqrt_half);
@@ -158,7 +145,8 @@ INLINE float log_unit(float u)
 
 /* Two independent standard normal numbers. The angle is the word itself: its nearest multiple of a
  * right angle, and a rest of at most pi/4 either way. */
-INLINE void box_muller(uint32_t radius_word, uint32_t angle_word, float *z0, float *z1)
+static ALWAYS_INLINE void box_muller(uint32_t radius_word, uint32_t angle_word, float *z0,
+                                     float *z1)
 {
     const float radius = sqrtf(-2.0f * log_unit(unit(radius_word)));
     const uint32_t quadrant = (angle_word + UINT32_C(0x20000000)) >> 30;
@@ -178,8 +166,8 @@ INLINE void box_muller(uint32_t radius_word, uint32_t angle_word, float *z0, flo
     *z1 = radius * bits_to_float(across);
 }
 
-INLINE void noise_group(bincp_noise_law law, float scale, bincp_noise_key key, size_t group,
-                        float out[GROUP])
+static ALWAYS_INLINE void noise_group(bincp_noise_law law, float scale, bincp_noise_key key,
+                                      size_t group, float out[GROUP])
 {
     uint32_t words[4][LANES];
     philox_group(key, group, words);
@@ -204,8 +192,8 @@ INLINE void noise_group(bincp_noise_law law, float scale, bincp_noise_key key, s
 }
 
 /* Noise of the elements first .. first + n - 1 of a row; `first` is a multiple of GROUP. */
-CLONES static void draw(bincp_noise_law law, float scale, bincp_noise_key key, size_t first,
-                        size_t n, float *out)
+CLONES_V4 static void draw(bincp_noise_law law, float scale, bincp_noise_key key, size_t first,
+                           size_t n, float *out)
 {
     size_t done = 0;
     for (; done + GROUP <= n; done += GROUP) {
@@ -264,8 +252,8 @@ static threshold threshold_of(double p)
 }
 
 /* Flip the elements of a row (bits[j] is 0 or 1) in place; `plus` is for the zeros. */
-CLONES static void flip(threshold plus, threshold minus, bincp_noise_key key, size_t first,
-                        size_t n, uint32_t *bits)
+CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key, size_t first,
+                           size_t n, uint32_t *bits)
 {
     /* A comparison of 32 bits cannot say "always"; `all` does. */
     const uint32_t high[2] = {(uint32_t)plus.high, (uint32_t)minus.high};

@@ -33,8 +33,8 @@ typedef struct bincp_noise_key {
 
 typedef enum bincp_noise_law {
     BINCP_NOISE_GAUSSIAN = 0, /* N(0, scale^2), to |z| = 6.76 scale */
-    BINCP_NOISE_UNIFORM = 1,  /* on (-scale, scale) */
-    BINCP_NOISE_UNIT = 2      /* scale times uniform on (0, 1) */
+    BINCP_NOISE_UNIFORM = 1,  /* on [-scale, scale] */
+    BINCP_NOISE_UNIT = 2      /* scale times uniform on (0, 1] */
 } bincp_noise_law;
 
 /* One block of Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as

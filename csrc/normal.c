@@ -3,8 +3,8 @@
  * Everything is computed in the tail that is smaller: for p > 1/2 with 1 - p (exact there), and for
  * a result above 1/2 as one minus a tail. So no digits are lost near 1, or down to p = 5e-324.
  *
- * A relative error e of x changes Phi(x) by the factor 1 + e x^2, which at x = -38 turns one unit in
- * the last place into a thousand. So abscissas are kept as a sum of two doubles: the quantile is
+ * A relative error e of x changes Phi(x) by the factor 1 + e x^2, which at x = -38 turns one unit
+ * in the last place into a thousand. So abscissas are kept as a sum of two doubles: the quantile is
  * Wichura's AS 241 (PPND16, Applied Statistics 37, 1988; 5 units of error) plus the remainder from
  * one Newton step, the shift is subtracted without error, and the tail (the C library's erfc)
  * takes the remainder to first order. `relative_error` bounds what is left, and so says how far a
@@ -15,11 +15,13 @@
 #include <float.h>
 #include <math.h>
 
+#include "two_sum.h"
+
 #define SQRT_HALF 0.70710678118654752440
 #define SQRT_HALF_LOW (-4.8336466567264567e-17) /* sqrt(1/2) - SQRT_HALF */
 #define FOUR_OVER_PI 1.27323954473516268615
 #define UNIT_ROUNDOFF (DBL_EPSILON / 2)
-/* Beyond this |x| the tail nears the subnormal numbers, whose rounding would spoil a Newton step. */
+/* Beyond this |x| the tail nears the subnormal numbers, whose rounding spoils a Newton step. */
 #define FAR_TAIL 37.3
 /* From any p strictly between 0 and 1, so large a shift leaves the range of doubles. */
 #define FAR_SHIFT 100.0
@@ -93,30 +95,23 @@ double bincp_normal_tail_quantile(double p)
     return -horner(far_num, 7, r - 5.0) / horner(far_den, 7, r - 5.0);
 }
 
-/* An abscissa as an unevaluated sum; `rest` is of the size of x's rounding. */
-typedef struct abscissa {
-    double x, rest;
-} abscissa;
-
 /* Phi^-1(p) for p in (0, 1). */
-static abscissa quantile(double p)
+static pair quantile(double p)
 {
     const double lower_p = p <= 0.5 ? p : 1.0 - p;
     const double x = bincp_normal_tail_quantile(lower_p);
     if (x < -FAR_TAIL) {
-        return (abscissa){p <= 0.5 ? x : -x, 0.0};
+        return (pair){p <= 0.5 ? x : -x, 0.0};
     }
     const double phi = tail(x, 0.0);
     const double rest = (lower_p - phi) / (phi * erfc_slope(-x * SQRT_HALF) * SQRT_HALF);
-    return p <= 0.5 ? (abscissa){x, rest} : (abscissa){-x, -rest};
+    return p <= 0.5 ? (pair){x, rest} : (pair){-x, -rest};
 }
 
-static abscissa add(abscissa a, double shift)
+static pair add(pair a, double shift)
 {
-    const double x = a.x + shift;
-    const double b = x - a.x;
-    const double error = (a.x - (x - b)) + (shift - b);
-    return (abscissa){x, a.rest + error};
+    const pair sum = two_sum(a.hi, shift);
+    return (pair){sum.hi, a.lo + sum.lo};
 }
 
 /* Bound on the relative error of the tail at x = z -+ shift: a few units in the last place, and the
@@ -128,23 +123,23 @@ static double relative_error(double x, double z)
 }
 
 /* Phi(|x|) is one minus the tail of -|x|; both sides of the centre step outward from the tail. */
-static double phi_down(abscissa a, double error)
+static double phi_down(pair a, double error)
 {
-    if (a.x <= 0.0) {
-        return fmax(tail(a.x, a.rest) * (1.0 - error) - SUBNORMAL_STEP, 0.0);
+    if (a.hi <= 0.0) {
+        return fmax(tail(a.hi, a.lo) * (1.0 - error) - SUBNORMAL_STEP, 0.0);
     }
-    const double complement = tail(-a.x, -a.rest) * (1.0 + error);
+    const double complement = tail(-a.hi, -a.lo) * (1.0 + error);
     const double value = 1.0 - complement;
     /* 1 - value is exact, so this says whether the subtraction rounded up. */
     return 1.0 - value < complement ? nextafter(value, 0.0) : value;
 }
 
-static double phi_up(abscissa a, double error)
+static double phi_up(pair a, double error)
 {
-    if (a.x <= 0.0) {
-        return tail(a.x, a.rest) * (1.0 + error) + SUBNORMAL_STEP;
+    if (a.hi <= 0.0) {
+        return tail(a.hi, a.lo) * (1.0 + error) + SUBNORMAL_STEP;
     }
-    const double complement = tail(-a.x, -a.rest) * (1.0 - error);
+    const double complement = tail(-a.hi, -a.lo) * (1.0 - error);
     const double value = 1.0 - complement;
     return 1.0 - value > complement ? nextafter(value, 1.0) : value;
 }
@@ -154,9 +149,9 @@ double bincp_normal_shift_down(double p, double shift)
     if (p <= 0.0 || p >= 1.0 || shift == 0.0) {
         return p;
     }
-    const abscissa z = quantile(p);
-    const abscissa x = add(z, -fmin(shift, FAR_SHIFT));
-    return phi_down(x, relative_error(x.x, z.x));
+    const pair z = quantile(p);
+    const pair x = add(z, -fmin(shift, FAR_SHIFT));
+    return phi_down(x, relative_error(x.hi, z.hi));
 }
 
 double bincp_normal_shift_up(double p, double shift)
@@ -164,7 +159,7 @@ double bincp_normal_shift_up(double p, double shift)
     if (p <= 0.0 || p >= 1.0 || shift == 0.0) {
         return p;
     }
-    const abscissa z = quantile(p);
-    const abscissa x = add(z, fmin(shift, FAR_SHIFT));
-    return phi_up(x, relative_error(x.x, z.x));
+    const pair z = quantile(p);
+    const pair x = add(z, fmin(shift, FAR_SHIFT));
+    return phi_up(x, relative_error(x.hi, z.hi));
 }

@@ -9,6 +9,7 @@
 
 #include "knapsack.h"
 #include "normal.h"
+#include "two_sum.h"
 
 static int outside(double p)
 {
@@ -31,24 +32,17 @@ static double gaussian_upper(double p, const void *params)
     return outside(p) ? NAN : bincp_normal_shift_up(p, *(const double *)params);
 }
 
-/* The rounding error of sum = a + b (Knuth). */
-static double sum_error(double a, double b, double sum)
-{
-    const double part = sum - a;
-    return (a - (sum - part)) + (b - part);
-}
-
 static double uniform_lower(double p, const void *params)
 {
     const double shift = *(const double *)params;
     if (outside(p)) {
         return NAN;
     }
-    const double value = p - shift;
-    if (value <= 0.0) {
+    const pair value = two_sum(p, -shift);
+    if (value.hi <= 0.0) {
         return 0.0;
     }
-    return sum_error(p, -shift, value) < 0.0 ? nextafter(value, 0.0) : value;
+    return value.lo < 0.0 ? nextafter(value.hi, 0.0) : value.hi;
 }
 
 static double uniform_upper(double p, const void *params)
@@ -57,11 +51,11 @@ static double uniform_upper(double p, const void *params)
     if (outside(p)) {
         return NAN;
     }
-    const double value = p + shift;
-    if (value >= 1.0) {
+    const pair value = two_sum(p, shift);
+    if (value.hi >= 1.0) {
         return 1.0;
     }
-    return sum_error(p, shift, value) > 0.0 ? nextafter(value, 1.0) : value;
+    return value.lo > 0.0 ? nextafter(value.hi, 1.0) : value.hi;
 }
 
 static double regions_lower(double p, const void *params)

@@ -420,6 +420,22 @@ def test_the_cure_cures():
             rule.calibrate(np.ones((needed - 1, 500)), n_classes=2)
 
 
+def test_scores_of_minus_infinity_warn():
+    rule = bincp.BinCP(IDENTITY, correction="none")
+    with pytest.warns(bincp.TrivialSetWarning, match="-inf"):
+        rule.calibrate(np.full((99, 8), -np.inf))
+    assert rule.predict_set(np.full((1, 2, 8), -np.inf)).all()
+
+
+def test_exact_calibration_with_rank_zero_accepts_everything():
+    """Also where a bound at p = 0 is only 0 up to the tolerance of the law."""
+    loose = bincp.Certificate.from_bounds(lambda p: max(p, 5e-10), lambda p: p)
+    rule = bincp.BinCP(loose)
+    with pytest.warns(bincp.TrivialSetWarning, match="n = 2"):
+        rule.calibrate_exact([0.5, 0.6], tau=0.0)
+    assert rule.predict_set_exact([[0.0, 1.0]]).all()
+
+
 def test_exact_calibration_warns_too():
     with pytest.warns(bincp.TrivialSetWarning, match="n = 3"):
         bincp.BinCP(IDENTITY).calibrate_exact([0.5, 0.6, 0.7], tau=0)
@@ -502,13 +518,13 @@ def test_calibrate_refuses(scores, options, error, match):
         rule.predict_set(np.ones((1, 3, 5)))
 
 
-@pytest.mark.parametrize("row", [0, 299])
+@pytest.mark.parametrize("row", [0, 8, 30, 299])
 @pytest.mark.parametrize("n", [20, 300])
 @pytest.mark.parametrize("options", [{"p": 0.7}, {"tau": 0.0}])
 def test_nan_is_found_wherever_it_is(row, n, options):  # B043
     scores = np.random.default_rng(0).normal(size=(n, 8))
     scores[row % n, 3] = np.nan
-    with pytest.raises(ValueError, match=rf"NaN.*\({row % n}, 3\)"):
+    with pytest.raises(ValueError, match=rf"`true_scores`.*NaN.*\({row % n}, 3\)"):
         bincp.BinCP(GAUSSIAN, **options).calibrate(scores, n_classes=2)
 
 
@@ -566,3 +582,32 @@ def test_a_failed_calibration_leaves_the_last_one():
     with pytest.raises(ValueError, match="NaN"):
         rule.calibrate(np.full((99, 200), np.nan), n_classes=3)
     assert rule.predict_set(np.ones((1, 3, 200))).all()
+
+
+def test_numbers_that_lie_between_doubles_are_refused():
+    between = Fraction(10**20 - 1, 10**20)
+    with pytest.raises(ValueError, match="lies between"):
+        GAUSSIAN.lower(between)
+    with pytest.raises(ValueError, match="lies between"):
+        balls.L2(Fraction(1, 3))
+    with pytest.raises(ValueError, match="lies between"):
+        smoothing.Gaussian(Fraction(1, 3))
+    assert balls.L2(Fraction(1, 4)).r == 0.25
+    with pytest.raises(ValueError, match="`tau` must be within"):
+        bincp.BinCP(GAUSSIAN, tau=10**400)
+    if np.finfo(np.longdouble).nmant > 52:
+        wide = np.longdouble(1) - np.longdouble(2) ** -60
+        with pytest.raises(ValueError, match="lies between"):
+            GAUSSIAN.lower(wide)
+        with pytest.raises(TypeError, match="`probabilities`"):
+            bincp.BinCP(GAUSSIAN).calibrate_exact([wide] * 20, tau=0.5)
+
+
+def test_a_level_is_what_was_written_whatever_a_subclass_prints():
+    class Odd(float):
+        def __str__(self):
+            return "0.5"
+
+        __repr__ = __str__
+
+    assert bincp.BinCP(GAUSSIAN, alpha=Odd(0.1)).alpha == Fraction(1, 10)

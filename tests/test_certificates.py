@@ -641,3 +641,21 @@ def test_correct_bounds_pass_where_ratios_are_extreme(
 
 def test_exported_at_the_top() -> None:
     assert bincp.Certificate is Certificate
+
+
+def test_missing_mass_belongs_to_the_adversary() -> None:
+    """Masses that sum to a little less than 1 leave room for regions that are worst for us."""
+    clean, perturbed = [0.5, 0.5 - 9e-10], [0.2, 0.8 - 9e-10]
+    certificate = Certificate.from_regions(clean, perturbed)
+    worst = Certificate.from_regions([*clean, 9e-10, 0.0], [*perturbed, 0.0, 9e-10])
+    for p in (0.1, 0.5, 0.9, 0.999999):
+        assert certificate.lower(p) <= worst.lower(p) + 1e-15
+        assert certificate.upper(p) >= worst.upper(p) - 1e-15
+
+
+def test_excess_mass_does_not_help() -> None:
+    exact = Certificate.from_regions([0.5, 0.5], [0.2, 0.8])
+    excess = Certificate.from_regions([0.5, 0.5 + 9e-10], [0.2, 0.8 + 9e-10])
+    for p in (0.1, 0.5, 0.6, 0.9, 0.999999):
+        assert excess.lower(p) <= exact.lower(p)
+        assert excess.upper(p) >= exact.upper(p)

@@ -62,7 +62,7 @@ def test_built_in_pairs_are_listed_with_their_origin() -> None:
         (SparseFlip, Flips),
     }
     assert all(isinstance(origin, str) and origin for _, _, origin in listed)
-    assert (Gaussian, L2, "bincp.operators.gaussian_l2") in listed
+    assert (Gaussian, L2, "bincp._builtins.gaussian_l2") in listed
     assert len({pair[:2] for pair in listed}) == len(listed)
 
 
@@ -75,11 +75,11 @@ def test_built_in_pairs_are_listed_with_their_origin() -> None:
             r"\(Uniform, L2\): Uniform can certify L1.*; bincp.register adds more",
         ),
         (Gaussian(0.5), Flips(1, 1), r"Gaussian can certify L2, L1, Linf.*; bincp.register adds"),
-        (Mask(0.5), L2(0.1), "nothing is registered for Mask; bincp.register adds more"),
+        (Mask(0.5), L2(0.1), "nothing is known for Mask; bincp.register adds more"),
         (L2(0.1), Gaussian(0.5), r"\(L2, Gaussian\): the smoothing scheme comes first, then the"),
-        (0.25, 0.12, r"\(float, float\): nothing is registered for float"),
-        ("gaussian", "l2", r"\(str, str\): nothing is registered for str"),
-        (None, L2(0.1), "nothing is registered for NoneType"),
+        (0.25, 0.12, r"\(float, float\): nothing is known for float"),
+        ("gaussian", "l2", r"\(str, str\): nothing is known for str"),
+        (None, L2(0.1), "nothing is known for NoneType"),
     ],
 )
 def test_pairs_without_operator(smoothing: Any, ball: Any, message: str) -> None:
@@ -277,7 +277,7 @@ def test_second_operators_are_refused_and_the_first_stays() -> None:
     ):
         bincp.register(Mask, Patch)(lambda smoothing, ball: lambda p: 0.0)
     assert bincp.certify(*EXAMPLE).lower(0.75) == 0.5
-    with pytest.raises(ValueError, match=r"the first is bincp\.operators\.gaussian_l2"):
+    with pytest.raises(ValueError, match=r"the first is bincp\._builtins\.gaussian_l2"):
         bincp.register(Gaussian, L2)(lambda smoothing, ball: lambda p: p)
 
 
@@ -449,7 +449,7 @@ def test_broken_entry_points_warn_and_take_nothing_down(
     assert "RuntimeWarning: entry point 'a_broken_one' of bincp.certificates" in done.stderr
     assert reason in done.stderr
     assert "'stains.uniform_stain'" in done.stdout
-    assert "'bincp.operators.gaussian_l2'" in done.stdout
+    assert "'bincp._builtins.gaussian_l2'" in done.stdout
     assert "a_broken_one" not in done.stdout
     assert done.stdout.splitlines()[-1].startswith("0.6108")
 
@@ -461,3 +461,19 @@ def test_a_ball_without_an_inverse_is_told_what_it_lacks() -> None:
     bincp.register(Uniform, Bare)(lambda smoothing, ball: lambda p: p)
     with pytest.raises(CertificateError, match=r"Bare must have a method inverse\(\)"):
         bincp.certify(Uniform(0.5), Bare()).inverse()
+
+
+def test_a_pair_of_one_type_twice_and_of_both_orders_can_be_certified() -> None:
+    @dataclass(frozen=True)
+    class Both(Ball):
+        pass
+
+    for pair in ((Both, Both), (Both, Patch), (Patch, Both)):
+        bincp.register(*pair)(lambda smoothing, ball: lambda p: p)
+    for pair in ((Both(), Both()), (Both(), Patch(1)), (Patch(1), Both())):
+        assert bincp.certify(*pair).lower(0.5) == 0.5
+
+
+def test_more_flips_than_can_be_convolved_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"`ball` must have .*<= 10000000000"):
+        bincp.certify(SparseFlip(0.1, 0.2), Flips(10**6, 10**6))

@@ -409,7 +409,7 @@ class TestBadInput:
 
     def test_tau(self):
         for tau, error in ((math.nan, ValueError), ("0.5", TypeError), (True, TypeError)):
-            with pytest.raises(error, match="`tau` must be"):
+            with pytest.raises(error, match="`tau` must"):
                 count_scores(**ARGUMENTS, tau=tau)
 
     def test_flips_need_zeros_and_ones(self):

@@ -175,3 +175,10 @@ def test_other_bad_arguments():
 
 def test_every_public_score_has_a_name_for_sampling():
     assert set(scores.NAMED_SCORES) == set(scores.__all__)
+
+
+@pytest.mark.parametrize("u", [None, "a", 1j, True])
+@pytest.mark.parametrize("probabilities", [[0.5, 0.5], torch.tensor([0.5, 0.5])])
+def test_u_must_be_real_numbers(probabilities, u):
+    with pytest.raises(TypeError, match="`u` must be real numbers"):
+        scores.aps(probabilities, u)

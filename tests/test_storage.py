@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -111,7 +112,8 @@ def test_unreadable_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"format": "other"}', b"\x80\x04]q."]
+    "content",
+    [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"format": "other"}', b"\x80\x04]q.", b"[" * 10**5],
 )
 def test_foreign_files(content, tmp_path):
     path = tmp_path / "rule.json"
@@ -120,9 +122,10 @@ def test_foreign_files(content, tmp_path):
         bincp.BinCP.load(path)
 
 
-def test_newer_versions(saved):
-    change(saved, version=2)
-    with pytest.raises(ValueError, match=r"version must be 1, got 2.*newer"):
+@pytest.mark.parametrize("version", [2, True, 1.0, "1", None])
+def test_other_versions(version, saved):
+    change(saved, version=version)
+    with pytest.raises(ValueError, match=rf"version must be 1, got {version!r}.*newer"):
         bincp.BinCP.load(saved)
 
 
@@ -155,6 +158,21 @@ def test_missing_fields(field, saved):
         ("dtype_", None),
         ("certified_p_", "0x1.8p+0"),
         ("correction", 3),
+        ("correction", "foo"),
+        ("eta", "5"),
+        ("eta", "1/2"),
+        ("alpha", "1e999999999"),
+        ("p", "7"),
+        ("n_classes_", 0),
+        ("n_classes_", None),
+        ("n_samples_", 0),
+        ("rank_", 10**9),
+        ("success_rank_", 10**9),
+        ("success_rank_", None),
+        ("n_calibration_", 0),
+        ("n_test_samples_", 10**12),
+        ("p_lower_", "0x1p+5"),
+        ("p_lower_", None),
         ("certificate", []),
     ],
 )
@@ -166,3 +184,50 @@ def test_damaged_fields(field, value, saved):
 
 def change(path, **fields):
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def test_a_certificate_that_rounds_up_can_still_be_saved(tmp_path):
+    """The law allows a bound to exceed p by rounding; a decision rule never uses more than p."""
+    certificate = bincp.Certificate.from_bounds(lambda p: 1 - (1 - p))
+    for p in ("1/20", "3/20", "6/20"):
+        rule = bincp.BinCP(certificate, p=p, correction="none", alpha=0.2)
+        rule.calibrate(np.random.default_rng(0).random((50, 20)))
+        rule.save(tmp_path / "rule.json")
+        assert bincp.BinCP.load(tmp_path / "rule.json").min_count_ == rule.success_rank_
+
+
+@pytest.mark.parametrize(
+    ("field", "text"), [("tau_", "0.7"), ("certified_p_", "0.1"), ("p_", "0x3p-2"), ("tau_", "1")]
+)
+def test_only_the_hexadecimal_form_of_a_number_is_read(field, text, saved):
+    change(saved, **{field: text})
+    with pytest.raises(ValueError, match="damaged"):
+        bincp.BinCP.load(saved)
+
+
+def test_keys_that_stand_twice_are_refused(saved):
+    text = saved.read_text().rstrip().removesuffix("}")
+    saved.write_text(text + ', "min_count_": 0}')
+    with pytest.raises(ValueError, match="twice"):
+        bincp.BinCP.load(saved)
+
+
+def test_threads_may_save_to_one_path(rule, tmp_path):
+    path = tmp_path / "rule.json"
+    with ThreadPoolExecutor(3) as pool:
+        for job in [pool.submit(rule.save, path) for _ in range(60)]:
+            job.result()
+    assert bincp.BinCP.load(path).tau_ == rule.tau_
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_keeps_its_mode(rule, saved):
+    saved.chmod(0o600)
+    rule.save(saved)
+    assert saved.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_long_name_can_be_saved(rule, tmp_path):
+    path = tmp_path / ("r" * 250)
+    rule.save(path)
+    assert bincp.BinCP.load(path).tau_ == rule.tau_

@@ -10,20 +10,9 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-static long checks;
-static long failures;
-
-#define CHECK(condition)                                                         \
-    do {                                                                         \
-        ++checks;                                                                \
-        if (!(condition)) {                                                      \
-            ++failures;                                                          \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-        }                                                                        \
-    } while (0)
+#include "check.h"
 
 static int close_to(double got, double wanted, double tolerance)
 {
@@ -198,6 +187,5 @@ int main(void)
     test_tables();
     test_levels_outside_the_domain();
     test_largest_counts();
-    printf("binomial: %ld checks, %ld failed\n", checks, failures);
-    return failures != 0;
+    return report("binomial");
 }

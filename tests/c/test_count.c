@@ -10,21 +10,10 @@
 #include "count.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static long checks;
-static long failures;
-
-#define CHECK(condition)                                                         \
-    do {                                                                         \
-        ++checks;                                                                \
-        if (!(condition)) {                                                      \
-            ++failures;                                                          \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-        }                                                                        \
-    } while (0)
+#include "check.h"
 
 static const bincp_score_type TYPES[] = {BINCP_FLOAT16, BINCP_BFLOAT16, BINCP_FLOAT32,
                                          BINCP_FLOAT64};
@@ -241,6 +230,5 @@ int main(void)
         check_array(type, 3, 1, 5000);
         check_long(type);
     }
-    printf("test_count: %ld checks, %ld failures\n", checks, failures);
-    return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+    return report("count");
 }

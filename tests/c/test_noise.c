@@ -4,22 +4,11 @@
  *       tests/c/test_noise.c csrc/noise.c -lm
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "noise.h"
-
-static int n_checks, n_failures;
-
-#define CHECK(condition)                                                      \
-    do {                                                                      \
-        n_checks++;                                                           \
-        if (!(condition)) {                                                   \
-            n_failures++;                                                     \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);   \
-        }                                                                     \
-    } while (0)
 
 static const bincp_noise_key KEY
     = {UINT64_C(0xFEDCBA9876543210), UINT64_C(0xABCDEF01234567), 0x7FFFFFFF, BINCP_STREAM_TEST};
@@ -44,7 +33,8 @@ static void test_lengths(void)
         bincp_noise_add_f32((bincp_noise_law)law, 0.5f, KEY, LONGEST, NULL, longest);
         for (size_t n = 0; n <= LONGEST; n += n < 200 ? 1 : 61) {
             float *out = malloc((n + !n) * sizeof *out), *x = calloc(n + !n, sizeof *x);
-            double *wide = malloc((n + !n) * sizeof *wide), *wide_x = calloc(n + !n, sizeof *wide_x);
+            double *wide = malloc((n + !n) * sizeof *wide);
+            double *wide_x = calloc(n + !n, sizeof *wide_x);
             bincp_noise_add_f32((bincp_noise_law)law, 0.5f, KEY, n, NULL, out);
             CHECK(memcmp(out, longest, n * sizeof *out) == 0);
             bincp_noise_add_f32((bincp_noise_law)law, 0.5f, KEY, n, x, out);
@@ -119,6 +109,5 @@ int main(void)
     test_lengths();
     test_values();
     test_flips();
-    printf("test_noise: %d checks, %d failures\n", n_checks, n_failures);
-    return n_failures != 0;
+    return report("noise");
 }

@@ -13,21 +13,10 @@
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static long checks;
-static long failures;
-
-#define CHECK(condition)                                                         \
-    do {                                                                         \
-        ++checks;                                                                \
-        if (!(condition)) {                                                      \
-            ++failures;                                                          \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-        }                                                                        \
-    } while (0)
+#include "check.h"
 
 #define TRUE_MIN 4.9406564584124654e-324
 #define BELOW_ONE (1.0 - DBL_EPSILON / 2)
@@ -85,7 +74,8 @@ static void test_shift(void)
     CHECK(safe(bincp_normal_shift_up(1e-300, 3.0), 2.2404714648889896e-254, 1, 1e-12));
     CHECK(bincp_normal_shift_down(TRUE_MIN, 0.5) == 0.0);
 
-    static const double shifts[] = {TRUE_MIN, 1e-17, 1e-3, 1.0, 8.0, 60.0, 1e160, DBL_MAX, INFINITY};
+    static const double shifts[] = {TRUE_MIN, 1e-17, 1e-3,    1.0,     8.0,
+                                    60.0,     1e160, DBL_MAX, INFINITY};
     for (size_t i = 0; i < LENGTH(grid); ++i) {
         const double p = grid[i];
         CHECK(bincp_normal_shift_down(p, 0.0) == p);
@@ -114,7 +104,8 @@ static void test_regions_by_hand(void)
     static const double clean[] = {0.25, 0.5, 0.25, 0.0};
     static const double perturbed[] = {0.0, 0.25, 0.5, 0.25};
     static const double expected[][3] = {
-        {0.0, 0.0, 0.25}, {0.25, 0.0, 0.75}, {0.5, 0.125, 0.875}, {0.75, 0.25, 1.0}, {1.0, 0.75, 1.0},
+        {0.0, 0.0, 0.25}, {0.25, 0.0, 0.75}, {0.5, 0.125, 0.875},
+        {0.75, 0.25, 1.0}, {1.0, 0.75, 1.0},
     };
     double *storage = doubles(bincp_regions_size(4));
     const bincp_regions regions = bincp_regions_cumulate(clean, perturbed, 4, 0.0, 0.0, storage);
@@ -158,8 +149,11 @@ static void check_sparse(size_t a, size_t d, double p_plus, double p_minus)
         sums[0] += clean[i];
         sums[1] += perturbed[i];
         /* Decreasing ratio, without division and where nothing underflows */
-        if (i > 0 && fmin(fmin(clean[i], perturbed[i - 1]), fmin(clean[i - 1], perturbed[i])) > 1e-150) {
-            CHECK(clean[i] * perturbed[i - 1] <= clean[i - 1] * perturbed[i] * (1 + 1e-14));
+        if (i > 0) {
+            const double here = fmin(clean[i], perturbed[i]);
+            const double before = fmin(clean[i - 1], perturbed[i - 1]);
+            CHECK(fmin(here, before) <= 1e-150 ||
+                  clean[i] * perturbed[i - 1] <= clean[i - 1] * perturbed[i] * (1 + 1e-14));
         }
     }
     CHECK(fabs(sums[0] - 1.0) < 1e-13 && fabs(sums[1] - 1.0) < 1e-13);
@@ -273,6 +267,5 @@ int main(void)
     test_sparse_by_value();
     test_direction();
     test_operators();
-    printf("operators: %ld checks, %ld failures\n", checks, failures);
-    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return report("operators");
 }

@@ -1,7 +1,8 @@
 /* bincp/bincp.h - the public C interface of bincp.
  *
- * An operator is the certificate of one smoothing scheme for one perturbation ball. It is handed
- * over as a `bincp_operator`, in a capsule named BINCP_OPERATOR_CAPSULE. See bincp.get_include().
+ * An operator is the certificate of one smoothing scheme for one perturbation ball: a struct of
+ * function pointers, which compiled code gets and calls through `bincp/_operators.pxd`. The folder
+ * of this header is bincp.get_include().
  *
  * Rules: members are only ever appended, never reordered; `struct_size` lets each side see which
  * members the other side knows. A bound function may be called from any thread, without the GIL.
@@ -16,10 +17,10 @@ extern "C" {
 #endif
 
 #define BINCP_ABI_VERSION 1u
-#define BINCP_OPERATOR_CAPSULE "bincp.operator.v1"
 
 /* A bound of a certificate: p in [0, 1] to a probability in [0, 1], or NaN for p outside [0, 1].
- * Non-decreasing in p, and rounded outward: a lower bound down, an upper bound up. */
+ * Rounded outward: a lower bound down, an upper bound up. Non-decreasing in p up to that rounding:
+ * 1e-12 relative, or 1e-15 absolute. */
 typedef double (*bincp_bound_fn)(double p, const void *params);
 
 typedef struct bincp_operator {

@@ -8,61 +8,60 @@ import math
 from fractions import Fraction
 
 from bincp import _operators
-from bincp._levels import float_below
+from bincp._levels import float_above
 from bincp.balls import L1, L2, Flips, Linf
 from bincp.certificates import Certificate
-from bincp.registry import register
+from bincp.registry import register_built_in
 from bincp.smoothing import Gaussian, SparseFlip, Uniform
 
-
-def _gaussian(smoothing: Gaussian, distance: Fraction, **note: str) -> Certificate:
-    shift = _float_above(distance / Fraction(smoothing.sigma))
-    return Certificate._from_operator(_operators.gaussian(shift), **note)
+_MAX_CELLS = 10**10  # about ten seconds of convolution, which cannot be interrupted
 
 
-def _float_above(value: Fraction) -> float:
-    """Return the least double that is at least ``value``; infinity beyond the largest."""
-    try:
-        return -float_below(-value)
-    except OverflowError:
-        return math.inf
-
-
-def _sqrt_above(number: int) -> Fraction:
-    root = math.sqrt(number)
-    return Fraction(root if Fraction(root) ** 2 >= number else math.nextafter(root, math.inf))
-
-
-@register(Gaussian, L2)
+@register_built_in(Gaussian, L2)
 def gaussian_l2(smoothing: Gaussian, ball: L2) -> Certificate:
     """Shift in the normal quantile: Phi(Phi^-1(p) - r / sigma), exact (Cohen et al. 2019)."""
     return _gaussian(smoothing, Fraction(ball.r))
 
 
-@register(Gaussian, L1)
+@register_built_in(Gaussian, L1)
 def gaussian_l1(smoothing: Gaussian, ball: L1) -> Certificate:
     """Reuse the l2 certificate of the radius: both balls reach as far along an axis; exact."""
     return _gaussian(smoothing, Fraction(ball.r))
 
 
-@register(Gaussian, Linf)
+@register_built_in(Gaussian, Linf)
 def gaussian_linf(smoothing: Gaussian, ball: Linf) -> Certificate:
     """Reuse the l2 certificate of radius r sqrt(dim), the distance of a corner; exact."""
     note = f"linf radius {ball.r!r} certified as the l2 radius r sqrt(dim), dim = {ball.dim}"
     return _gaussian(smoothing, Fraction(ball.r) * _sqrt_above(ball.dim), note=note)
 
 
-@register(Uniform, L1)
+@register_built_in(Uniform, L1)
 def uniform_l1(smoothing: Uniform, ball: L1) -> Certificate:
     """Shift by r / (2 half_width) and clip (Yang et al. 2020, Levine and Feizi 2021); exact."""
-    shift = _float_above(Fraction(ball.r) / (2 * Fraction(smoothing.half_width)))
+    shift = float_above(Fraction(ball.r) / (2 * Fraction(smoothing.half_width)))
     return Certificate._from_operator(_operators.uniform(shift))
 
 
-@register(SparseFlip, Flips)
+@register_built_in(SparseFlip, Flips)
 def sparse_flips(smoothing: SparseFlip, ball: Flips) -> Certificate:
     """Fill additions + deletions + 1 likelihood-ratio regions (Bojchevski et al. 2020); exact."""
+    cells = (ball.additions + 1) * (ball.deletions + 1)
+    if cells > _MAX_CELLS:
+        raise ValueError(
+            f"`ball` must have (additions + 1) (deletions + 1) <= {_MAX_CELLS}, got {ball!r}"
+        )
     operator = _operators.sparse(
         ball.additions, ball.deletions, smoothing.p_plus, smoothing.p_minus
     )
     return Certificate._from_operator(operator)
+
+
+def _gaussian(smoothing: Gaussian, distance: Fraction, **note: str) -> Certificate:
+    shift = float_above(distance / Fraction(smoothing.sigma))
+    return Certificate._from_operator(_operators.gaussian(shift), **note)
+
+
+def _sqrt_above(number: int) -> Fraction:
+    root = math.sqrt(number)
+    return Fraction(root if Fraction(root) ** 2 >= number else math.nextafter(root, math.inf))
