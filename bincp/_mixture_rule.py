@@ -126,7 +126,7 @@ def choose(
     if m < MANY:
         rank = _best_rank(certificate, t, n, m, m_test, alpha)
         k = count(rank)
-        while rank < top and count(rank + 1) >= k:  # on a finer grid than the comparison
+        while k > 0 and rank < top and count(rank + 1) >= k:  # on a finer grid than the comparison
             rank += 1
         return RankRule(t, rank, k)
     k = count(top)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from bincp._binomial import cp_upper
 from bincp._levels import conformal_rank, float_below
+from bincp._rules import eta_of_bound
 
 if TYPE_CHECKING:
     from bincp.calibration import BinCP
@@ -47,15 +48,29 @@ def _too_low(calibrated: "BinCP") -> str:
             f"tau = {calibrated.tau_!r} is out of reach for too many of the calibration points' "
             f"scores at alpha = {float(calibrated.alpha):g}; a lower tau would fix it"
         )
+    if calibrated.correction == "mixture":
+        return _too_weak(calibrated)
     return _too_few_samples(calibrated) or _radius(calibrated)
+
+
+def _too_weak(calibrated: "BinCP") -> str:
+    """Say what the mixture correction could not do: n, the samples and the radius act together."""
+    n, m, m_test = calibrated.n_calibration_, calibrated.n_samples_, calibrated.n_test_samples_
+    return (
+        f"no count of m' = {m_test} samples is safe to ask for with n = {n}, m = {m}, "
+        f"alpha = {float(calibrated.alpha):g} and this radius; a smaller radius, more noise, more "
+        "samples, more calibration points or a larger alpha would fix it"
+    )
 
 
 def _too_few_samples(calibrated: "BinCP") -> str | None:
     """Blame the samples where even without an attack a count of 0 would be accepted."""
     p, m, m_test = calibrated.p_lower_, calibrated.n_samples_, calibrated.n_test_samples_
-    if p is None or m is None or m_test is None or calibrated.n_classes_ is None:
+    if p is None or m is None or m_test is None:
         return None
-    level = calibrated.eta / (calibrated.n_calibration_ + calibrated.n_classes_)
+    level = eta_of_bound(
+        calibrated.eta, calibrated.union, calibrated.n_calibration_, calibrated.n_classes_
+    )
     if cp_upper(0, m_test, float_below(level)) < p:
         return None
     return (
@@ -66,6 +81,8 @@ def _too_few_samples(calibrated: "BinCP") -> str | None:
 
 def _radius(calibrated: "BinCP") -> str:
     start = calibrated.p_ if calibrated.p_lower_ is None else calibrated.p_lower_
+    assert start is not None  # with count weights another cause is given
+    assert calibrated.certified_p_ is not None
     samples = "" if calibrated.n_samples_ is None else ", more samples"
     return (
         f"the radius is too large: the certificate lowers p = {start:.4g} to "

@@ -241,16 +241,19 @@ def _plain(value: Any) -> Any:
 
 
 def _rule_text(rule: BinCP) -> str:
-    chain = [f"p = {rule.p_:g}"]
+    chain = []
+    if rule.p_ is not None:
+        chain.append(f"p = {rule.p_:g}")
     if rule.p_lower_ is not None:
         chain.append(f"confidence bound {_rounded(rule.p_lower_, ROUND_FLOOR, 4)}")
-    chain.append(f"certified {_rounded(rule.certified_p_, ROUND_FLOOR, 4)}")
+    if rule.certified_p_ is not None:
+        chain.append(f"certified {_rounded(rule.certified_p_, ROUND_FLOOR, 4)}")
     return (
         f"calibrated on n = {rule.n_calibration_} points with m = {rule.n_samples_} scores each, "
         f"{rule.dtype_}\n"
         f"a label is in the set iff at least k = {rule.min_count_} of its m' = "
         f"{rule.n_test_samples_} scores reach tau = {rule.tau_!r}\n"
-        f"({', '.join(chain)})"
+        f"({', '.join(chain) or 'by count weights, for m > m'})"
     )
 
 

@@ -128,7 +128,9 @@ class SparseFlip(Smoothing):
 def _flip_probability(name: str, value: object) -> float:
     probability = check_probability(name, value)
     if 0 < probability < _LEAST_PROBABILITY:
-        raise ValueError(f"`{name}` must be 0 or at least {_LEAST_PROBABILITY}, got {probability!r}")
+        raise ValueError(
+            f"`{name}` must be 0 or at least {_LEAST_PROBABILITY}, got {probability!r}"
+        )
     return probability
 
 
