@@ -9,7 +9,7 @@ from bincp._validation import check_probability, check_real
 
 __all__ = ["Gaussian", "Smoothing", "SparseFlip", "Uniform"]
 
-_LEAST_PROBABILITY = 1e-300  # below it the masses of regions come near the subnormal numbers
+_LEAST_FLIP = 1e-300  # below it the masses of regions come near the subnormal numbers
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,8 @@ class SparseFlip(Smoothing):
 
 def _flip_probability(name: str, value: object) -> float:
     probability = check_probability(name, value)
-    if 0 < probability < _LEAST_PROBABILITY:
-        raise ValueError(
-            f"`{name}` must be 0 or at least {_LEAST_PROBABILITY}, got {probability!r}"
-        )
+    if 0 < probability < _LEAST_FLIP:
+        raise ValueError(f"`{name}` must be 0 or at least {_LEAST_FLIP}, got {probability!r}")
     return probability
 
 
