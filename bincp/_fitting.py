@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bincp._arrays import round_to
 from bincp._curve import Curve
 from bincp._levels import conformal_rank, float_below, success_rank
-from bincp._mixture_rule import choose, tau_fixed_count
+from bincp._mixture_rule import choose, share_of_failures, tau_fixed_count, top_rank
 from bincp._requirements import MeanFailure, Requirement
 from bincp._rules import Rule, clopper_pearson_rule, uncorrected_rule
 from bincp._selection import select_threshold
@@ -42,6 +42,7 @@ class Problem:
     alpha: Fraction
     p: Fraction | None
     tau: float | None
+    delta: Fraction | None  # of a training-conditional guarantee
 
     @property
     def n(self) -> int:
@@ -68,20 +69,27 @@ def fit_mixture(problem: Problem) -> Fit:
     """Worst-case mixture of binomials: no confidence bounds, see `bincp._mixture_rule`."""
     if problem.tau is not None:
         return _fit_mixture_to_tau(problem)
-    if problem.m > problem.m_test and problem.p is None:
+    if problem.m > problem.m_test and problem.p is None and problem.delta is None:
         return _fit_weights(problem)
     n, m, m_test = problem.n, problem.m, problem.m_test
-    t, rank, k = choose(problem.certificate, n, m, m_test, problem.alpha, problem.p)
+    t, rank, k = choose(problem.certificate, n, m, m_test, problem.alpha, problem.p, problem.delta)
     return Fit(
         _threshold(problem.scores, t, rank), rank, t, _mixture_rule(problem.certificate, t, m, k)
     )
 
 
 def _fit_mixture_to_tau(problem: Problem) -> Fit:
-    rank = conformal_rank(problem.alpha, problem.n)
+    rank = top_rank(problem.n, problem.alpha, problem.delta)
     tau, t = _count_at_fixed_tau(problem, rank)
     k, _ = tau_fixed_count(
-        problem.certificate, t, rank, problem.n, problem.m, problem.m_test, problem.alpha
+        problem.certificate,
+        t,
+        rank,
+        problem.n,
+        problem.m,
+        problem.m_test,
+        problem.alpha,
+        problem.delta,
     )
     return Fit(tau, rank, t, _mixture_rule(problem.certificate, t, problem.m, k))
 
@@ -111,11 +119,11 @@ def requirement_of(calibrated: "BinCP", certificate: Certificate) -> Requirement
     t = calibrated.success_rank_
     if not calibrated.rank_ or not t:
         return None
+    alpha, delta = calibrated.alpha, calibrated.delta
     if calibrated.tau is not None:
-        return tau_fixed_count(certificate, t, calibrated.rank_, n, m, m_test, calibrated.alpha)[1]
-    share = Fraction(calibrated.rank_, n + 1)
-    curve = Curve.around(certificate, t, m, m_test)
-    return MeanFailure(curve, t, m, share, calibrated.alpha)
+        return tau_fixed_count(certificate, t, calibrated.rank_, n, m, m_test, alpha, delta)[1]
+    share = share_of_failures(calibrated.rank_, n, delta)
+    return MeanFailure(Curve.around(certificate, t, m, m_test), t, m, share, alpha)
 
 
 def fit_clopper_pearson(problem: Problem, eta: Fraction, each: Fraction) -> Fit:

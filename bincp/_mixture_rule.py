@@ -13,25 +13,53 @@ Where tau is fixed instead, t is an observed count, and the line over the curve 
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
+from bincp._binomial import cp_upper
 from bincp._curve import Array, Curve
-from bincp._levels import conformal_rank, success_rank
+from bincp._levels import conformal_rank, float_below, success_rank
 from bincp._mixture import binomial_means, failures, normal_probabilities
 from bincp._requirements import FixedSlope, MeanFailure, Requirement, largest_count
 from bincp.certificates import Certificate
 
 
+def share_of_failures(rank: int, n: int, delta: Fraction | None = None) -> Fraction:
+    """Return what a rank bounds: the mean failure of a further point below the rank-th of n.
+
+    j / (n + 1), over the calibration set as well. With ``delta``, the 1 - delta quantile of
+    Beta(j, n + 1 - j): given the calibration set, and for all but a share delta of those.
+    """
+    if delta is None:
+        return Fraction(rank, n + 1)
+    # That quantile is the Clopper-Pearson bound for one success less.
+    return Fraction(cp_upper(rank - 1, n, float_below(delta)))
+
+
+def top_rank(n: int, alpha: Fraction, delta: Fraction | None = None) -> int:
+    """Return the largest rank that leaves a share of at most alpha to failures."""
+    if delta is None:
+        return conformal_rank(alpha, n)
+    return last(lambda rank: share_of_failures(rank, n, delta) <= alpha, n)
+
+
 def largest_valid_count(
-    certificate: Certificate, *, t: int, rank: int, n: int, m: int, m_test: int, alpha: Fraction
+    certificate: Certificate,
+    *,
+    t: int,
+    rank: int,
+    n: int,
+    m: int,
+    m_test: int,
+    alpha: Fraction,
+    delta: Fraction | None = None,
 ) -> int:
     """Return the largest k for which a p-fixed rule has coverage at least 1 - alpha - 1e-10."""
     if rank == 0:
         return 0
-    share = Fraction(rank, n + 1)
+    share = share_of_failures(rank, n, delta)
     curve = Curve.around(certificate, t, m, m_test)
     k, _ = largest_count(MeanFailure(curve, t, m, share, alpha), m_test)
     if curve.is_identity and m == m_test and share <= alpha:
@@ -50,6 +78,7 @@ def tau_fixed_count(
     m: int,
     m_test: int,
     alpha: Fraction,
+    delta: Fraction | None = None,
 ) -> tuple[int, Requirement | None]:
     """Return the largest k that keeps the coverage, and the requirement that it meets.
 
@@ -58,7 +87,7 @@ def tau_fixed_count(
     """
     if rank == 0 or t_observed == 0:
         return 0, None
-    share = Fraction(rank, n + 1)
+    share = share_of_failures(rank, n, delta)
     slope = _fixed_slope(certificate, share, m, m_test, alpha)
     curve = Curve.around(certificate, t_observed, m, m_test)
     k, requirement = largest_count(FixedSlope(curve, t_observed, m, share, alpha, slope), m_test)
@@ -106,6 +135,7 @@ def choose(
     m_test: int,
     alpha: Fraction,
     p: Fraction | None = None,
+    delta: Fraction | None = None,
 ) -> RankRule:
     """Choose t (unless ``p`` gives it), the rank j and k, from the arguments alone.
 
@@ -114,17 +144,17 @@ def choose(
     see `_best_rank`.
     """
     t = default_success_rank(certificate, m) if p is None else success_rank(p, m)
-    top = conformal_rank(alpha, n)
+    top = top_rank(n, alpha, delta)
     if top == 0:
         return RankRule(t, 0, 0)
 
     def count(rank: int) -> int:
         return largest_valid_count(
-            certificate, t=t, rank=rank, n=n, m=m, m_test=m_test, alpha=alpha
+            certificate, t=t, rank=rank, n=n, m=m, m_test=m_test, alpha=alpha, delta=delta
         )
 
     if m < MANY:
-        rank = _best_rank(certificate, t, n, m, m_test, alpha)
+        rank = _best_rank(certificate, t, n, m, m_test, alpha, delta)
         k = count(rank)
         while k > 0 and rank < top and count(rank + 1) >= k:  # on a finer grid than the comparison
             rank += 1
@@ -181,7 +211,13 @@ _COUNTS = 64  # values of k that are tried
 
 
 def _best_rank(
-    certificate: Certificate, t: int, n: int, m: int, m_test: int, alpha: Fraction
+    certificate: Certificate,
+    t: int,
+    n: int,
+    m: int,
+    m_test: int,
+    alpha: Fraction,
+    delta: Fraction | None,
 ) -> int:
     """Return the rank whose rule accepts fewest wrong labels in the reference population.
 
@@ -189,25 +225,22 @@ def _best_rank(
     """
     curve = Curve.around(certificate, t, m, m_test)
     failing = reference().failures(t, m)
-    top = conformal_rank(alpha, n)
+    top = top_rank(n, alpha, delta)
     exact = t if curve.is_identity and m == m_test else 0  # see `largest_valid_count`
+
+    def allows(v: Array, rank: int) -> bool:
+        return MeanFailure(curve, t, m, share_of_failures(rank, n, delta), alpha).allows(v)
+
     best, fewest = 1, math.inf
     for k in np.unique(np.linspace(1, m_test, min(m_test, _COUNTS)).astype(int)).tolist():
         v = curve.prediction_failures(k, m_test)
-        rank = top if k <= exact else _largest_rank(curve, v, t, n, m, alpha)
+        rank = top if k <= exact else last(partial(allows, v), top)
         if rank == 0:
             break  # nor does any larger k
         accepted = reference().wrong_labels(failing, rank / (n + 1), k, m_test)
         if accepted < fewest:
             best, fewest = rank, accepted
     return best
-
-
-def _largest_rank(curve: Curve, v: Array, t: int, n: int, m: int, alpha: Fraction) -> int:
-    def allows(rank: int) -> bool:
-        return MeanFailure(curve, t, m, Fraction(rank, n + 1), alpha).allows(v)
-
-    return last(allows, conformal_rank(alpha, n))
 
 
 class _Reference:

@@ -76,9 +76,11 @@ class MeanFailure(Requirement):
         return corner_envelope(self._u, v, self._x)[0] <= self._target
 
     def undecided(self, v: Array) -> npt.NDArray[np.intp]:
-        if point_envelope(self._u, v, self._x)[0] > self._target:
+        value, slope = point_envelope(self._u, v, self._x)
+        if value > self._target:
             return np.empty(0, np.intp)  # refused by the curve itself
-        slope = self.slope(v)
+        # The line over the points is over every cell that is small enough; that over the corners
+        # is steeper or flatter, and may cut the curve.
         return np.flatnonzero(v[:-1] - slope * self._u[1:] > self._target - slope * self._x)
 
     def on(self, curve: Curve) -> "MeanFailure":

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bincp._arrays import SCORE_DTYPES
 from bincp._files import replace_file
-from bincp._levels import check_level, conformal_rank
+from bincp._levels import check_level
+from bincp._mixture_rule import top_rank
 from bincp._rules import CORRECTIONS, UNIONS
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ _FIELDS = {
     "correction": _TEXT,
     "union": _TEXT,
     "eta": _LEVEL,
+    "delta": _optional(_LEVEL),
     "tau_": _FLOAT,
     "min_count_": _optional(_COUNT),
     "rank_": _optional(_COUNT),
@@ -197,7 +199,7 @@ def _conditions_of_rank(rule: "BinCP", exact: bool) -> dict[str, bool]:
     assert rule.p_ is not None
     assert rule.certified_p_ is not None
     spent = rule.eta if rule.correction == "clopper-pearson" and not exact else 0
-    top = conformal_rank(rule.alpha - spent, rule.n_calibration_)
+    top = top_rank(rule.n_calibration_, rule.alpha - spent, rule.delta)
     chosen = rule.correction == "mixture" and not exact  # then it may be any up to the top
     return {
         "`rank_` must be that of alpha and n": 0 <= rule.rank_ <= top

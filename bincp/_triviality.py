@@ -1,6 +1,7 @@
 """Why every label ends up in every prediction set, and what would change that."""
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from bincp._binomial import cp_upper
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
 def trivial_cause(calibrated: "BinCP") -> str | None:
     """Return the cause and the cure where sets are trivial, else None."""
     if calibrated.rank_ == 0:
-        return _too_few_points(calibrated)
+        spent = calibrated.eta if calibrated.p_lower_ is not None else Fraction(0)
+        return too_few_points(calibrated.n_calibration_, calibrated.alpha, spent)
+    if (
+        calibrated.rank_ is None
+        and conformal_rank(calibrated.alpha, calibrated.n_calibration_) == 0
+    ):
+        return too_few_points(calibrated.n_calibration_, calibrated.alpha)
     if calibrated.min_count_ is None:
         return _radius(calibrated) if calibrated.certified_p_ == 0 else None
     if calibrated.min_count_ == 0:
@@ -28,16 +35,15 @@ def trivial_cause(calibrated: "BinCP") -> str | None:
     return None
 
 
-def _too_few_points(calibrated: "BinCP") -> str:
-    n = calibrated.n_calibration_
-    spent = calibrated.eta if calibrated.p_lower_ is not None else 0
-    level = calibrated.alpha - spent
+def too_few_points(n: int, alpha: Fraction, spent: Fraction = Fraction(0)) -> str:
+    """Say so where the conformal rank is 0 at the level alpha - spent."""
+    level = alpha - spent
     needed = math.ceil(1 / level) - 1
-    name = f"alpha = {float(calibrated.alpha):g}"
+    name = f"alpha = {float(alpha):g}"
     cure = f"at least {needed} calibration points or a larger alpha"
     if spent:
         name = f"alpha - eta = {float(level):g}"
-        if conformal_rank(calibrated.alpha, n):
+        if conformal_rank(alpha, n):
             cure = f"at least {needed} calibration points or a smaller eta"
     return f"n = {n} calibration points are too few for {name}; {cure} would fix it"
 
@@ -49,17 +55,17 @@ def _too_low(calibrated: "BinCP") -> str:
             f"scores at alpha = {float(calibrated.alpha):g}; a lower tau would fix it"
         )
     if calibrated.correction == "mixture":
-        return _too_weak(calibrated)
+        m, m_test = calibrated.n_samples_, calibrated.n_test_samples_
+        return too_weak(calibrated.n_calibration_, m, m_test, calibrated.alpha)
     return _too_few_samples(calibrated) or _radius(calibrated)
 
 
-def _too_weak(calibrated: "BinCP") -> str:
+def too_weak(n: int, m: int | None, m_test: int | None, alpha: Fraction) -> str:
     """Say what the mixture correction could not do: n, the samples and the radius act together."""
-    n, m, m_test = calibrated.n_calibration_, calibrated.n_samples_, calibrated.n_test_samples_
     return (
         f"no count of m' = {m_test} samples is safe to ask for with n = {n}, m = {m}, "
-        f"alpha = {float(calibrated.alpha):g} and this radius; a smaller radius, more noise, more "
-        "samples, more calibration points or a larger alpha would fix it"
+        f"alpha = {float(alpha):g} and this radius; a smaller radius, more noise, more samples, "
+        "more calibration points or a larger alpha would fix it"
     )
 
 

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from fractions import Fraction
 from os import PathLike
 from typing import Any
 
@@ -27,7 +28,7 @@ from bincp.counting import check_no_nan, decide
 from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
 from bincp.sequential import SequentialRule, calibrated_rule
 
-__all__ = ["BinCP"]
+__all__ = ["BinCP", "one_sample"]
 
 MAX_SAMPLES = 2**31 - 1
 
@@ -51,15 +52,16 @@ class BinCP:
         shortest decimal, 0.1 for 1/10.
     p : int, float, str, Decimal or Fraction, optional
         Fix p in (0, 1], chosen without the calibration and test data, and calibrate tau
-        (Algorithm 2 of the paper). 0.6 if neither `p` nor `tau` is given.
+        (Algorithm 2 of the paper). If neither `p` nor `tau` is given, p is 0.6, or for "mixture"
+        0.6 to 0.8 by the strength of the attack.
     tau : float, optional
         Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
-    correction : {"clopper-pearson", "mixture", "none"}
-        Of the error of sampling. "clopper-pearson": the paper's, with confidence bounds and the
-        conformal level alpha - eta. "mixture": the worst mixture of binomial distributions that
+    correction : {"mixture", "clopper-pearson", "none"}
+        Of the error of sampling. "mixture": for the worst mixture of binomial distributions that
         calibration leaves possible, with no confidence bound at all; far smaller sets from few
-        samples, but it needs independent calibration noise, see the notes. "none": the sampled
-        frequencies are taken for probabilities; no finite-sample guarantee. `calibrate_exact` has
+        samples than the others, but it needs independent calibration noise, see the notes.
+        "clopper-pearson": the paper's, with confidence bounds and the conformal level alpha - eta.
+        "none": the sampled frequencies are taken for probabilities; no finite-sample guarantee. `calibrate_exact` has
         nothing to correct and uses neither this nor `eta`.
     union : {"paper", "ghost"}
         How "clopper-pearson" splits eta: eta / (n + K) for each bound, as in the paper, or eta / 2
@@ -67,6 +69,10 @@ class BinCP:
         of its true label.
     eta : int, float, str, Decimal or Fraction
         Share of alpha spent on sampling error, in (0, alpha). Used by "clopper-pearson" only.
+    guarantee : "marginal" or ("training-conditional", delta)
+        "marginal": the coverage is at least 1 - alpha over the calibration set as well. With
+        ("training-conditional", delta), for "mixture" only, it is at least 1 - alpha given the
+        calibration set, for all calibration sets but a share delta, in (0, 1), of i.i.d. ones.
 
     Attributes
     ----------
@@ -121,7 +127,7 @@ class BinCP:
     >>> rng = np.random.default_rng(0)
     >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
     >>> true_scores = rng.normal(1, 0.3, (200, 128))          # (n, m)
-    >>> rule = bincp.BinCP(certificate, alpha=0.1).calibrate(true_scores, n_classes=3)
+    >>> rule = bincp.BinCP(certificate, alpha=0.1).calibrate(true_scores)
     >>> scores = rng.normal([[1], [0], [-1]], 0.3, (5, 3, 128))  # (n, K, m')
     >>> rule.predict_set(scores)[0]
     array([ True, False, False])
@@ -149,9 +155,10 @@ class BinCP:
         alpha: Level = 0.1,
         p: Level | None = None,
         tau: float | None = None,
-        correction: str = "clopper-pearson",
+        correction: str = "mixture",
         union: str = "paper",
         eta: Level = 1e-3,
+        guarantee: str | tuple[str, Level] = "marginal",
     ) -> None:
         if not isinstance(certificate, Certificate):
             raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
@@ -168,8 +175,18 @@ class BinCP:
         self.correction = correction
         self.union = union
         self.eta = check_level("eta", eta)
+        self.delta = _check_guarantee(guarantee, correction)
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
+
+    def __repr__(self) -> str:
+        settings = f"alpha={self.alpha}, correction={self.correction!r}"
+        if not self._is_calibrated():
+            return f"BinCP({settings}, not calibrated)"
+        counts = f"min_count_={self.min_count_}, n_test_samples_={self.n_test_samples_}"
+        return (
+            f"BinCP({settings}, tau_={self.tau_!r}, {counts}, n_calibration_={self.n_calibration_})"
+        )
 
     @property
     def certificate_description(self) -> dict[str, Any]:
@@ -224,7 +241,14 @@ class BinCP:
         )
         classes = self._check_classes(n_classes)
         problem = Problem(
-            certificate, scores.values(), scores.dtype, m_test, self.alpha, self.p, self.tau
+            certificate,
+            scores.values(),
+            scores.dtype,
+            m_test,
+            self.alpha,
+            self.p,
+            self.tau,
+            self.delta,
         )
         try:
             fit = self._fit(problem, classes)
@@ -435,10 +459,10 @@ class BinCP:
         >>> import bincp, numpy as np
         >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.25))
         >>> scores = np.random.default_rng(0).normal(1, 0.3, (200, 32))
-        >>> rule = bincp.BinCP(certificate, correction="mixture").calibrate(scores)
+        >>> rule = bincp.BinCP(certificate).calibrate(scores)
         >>> sequential = rule.sequential_rule()
         >>> rule.min_count_, sequential.min_count, sequential.n_test_samples
-        (17, 17, 32)
+        (17, 16, 32)
         """
         _, m_test = self._calibrated()
         if self.correction != "mixture":
@@ -570,6 +594,23 @@ class BinCP:
             )
 
 
+def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
+    """Return delta of a training-conditional guarantee, None for the marginal one."""
+    if guarantee == "marginal":
+        return None
+    if not (isinstance(guarantee, tuple) and len(guarantee) == 2):
+        raise ValueError(
+            f'`guarantee` must be "marginal" or ("training-conditional", delta), got {guarantee!r}'
+        )
+    kind, delta = guarantee
+    if kind != "training-conditional" or correction != "mixture":
+        raise ValueError(
+            '`guarantee` must be "marginal" or, with correction="mixture", '
+            f'("training-conditional", delta), got {guarantee!r} with {correction!r}'
+        )
+    return check_level("delta", delta)
+
+
 def _check_true_scores(scores: Scores) -> tuple[int, int]:
     shape = scores.bits.shape
     if len(shape) != 2 or 0 in shape:
@@ -577,3 +618,43 @@ def _check_true_scores(scores: Scores) -> tuple[int, int]:
     n, m = shape
     check_integer("true_scores.shape[1]", m, low=1, high=MAX_SAMPLES)
     return n, m
+
+
+def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:
+    """Return a `BinCP` for one draw of each input: robust conformal prediction with one sample.
+
+    m = m' = 1 and p = 1: tau is a conformal quantile of plain scores of noisy inputs, at a level
+    that makes up for the attack. The special case of the mixture correction that needs least.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        As in `BinCP`.
+    alpha : int, float, str, Decimal or Fraction
+        Miscoverage level in (0, 1).
+
+    Returns
+    -------
+    BinCP
+        To be calibrated on scores of shape (n, 1).
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `BinCP`.
+
+    References
+    ----------
+    Zargarbashi, Akhondzadeh and Bojchevski, "One sample is enough to make conformal prediction
+    robust", NeurIPS 2025.
+
+    Examples
+    --------
+    >>> import bincp, numpy as np
+    >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+    >>> scores = np.random.default_rng(0).normal(1, 0.3, (500, 1))
+    >>> rule = bincp.one_sample(certificate, alpha=0.1).calibrate(scores)
+    >>> rule.min_count_, rule.rank_
+    (1, 34)
+    """
+    return BinCP(certificate, alpha=alpha, p=1, correction="mixture")

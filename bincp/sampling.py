@@ -335,7 +335,7 @@ class RobustClassifier:
         As in `sample_scores`.
     n_test_samples : int, optional
         Draws for each test input, m', by default m.
-    p, tau, correction, eta
+    p, tau, correction, union, eta, guarantee
         As in `BinCP`.
     batch_size, device, progress
         As in `sample_scores`.
@@ -385,8 +385,10 @@ class RobustClassifier:
         n_test_samples: int | None = None,
         p: Level | None = None,
         tau: float | None = None,
-        correction: str = "clopper-pearson",
+        correction: str = "mixture",
+        union: str = "paper",
         eta: Level = 1e-3,
+        guarantee: str | tuple[str, Level] = "marginal",
         batch_size: int = 256,
         seed: int = 0,
         device: torch.device | str | None = None,
@@ -397,7 +399,14 @@ class RobustClassifier:
         self.ball = ball
         self.certificate = certify(smoothing, ball)
         self.rule = BinCP(
-            self.certificate, alpha=alpha, p=p, tau=tau, correction=correction, eta=eta
+            self.certificate,
+            alpha=alpha,
+            p=p,
+            tau=tau,
+            correction=correction,
+            union=union,
+            eta=eta,
+            guarantee=guarantee,
         )
         most = noise.MAX_SAMPLES
         self.n_samples = check_integer("n_samples", n_samples, low=1, high=most)

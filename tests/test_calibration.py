@@ -23,6 +23,11 @@ CERTIFICATES = [IDENTITY, GAUSSIAN, SPARSE]
 rng_seeds = st.integers(0, 2**32 - 1)
 
 
+def paper(certificate, **options):
+    """BinCP with the paper's correction, unless the test says otherwise."""
+    return bincp.BinCP(certificate, **{"correction": "clopper-pearson", **options})
+
+
 def quiet(calibrate):
     """Call without the warning of trivial sets."""
     with warnings.catch_warnings():
@@ -107,7 +112,7 @@ def test_algorithm_2_p_fixed(problem, p):
     true_scores, scores, alpha, certificate, correction = problem
     eta, each = split_eta(correction, true_scores, scores)
     tau, expected = algorithm_p_fixed(true_scores, scores, p, alpha, each, eta, certificate)
-    rule = bincp.BinCP(certificate, alpha=alpha, p=p, correction=correction)
+    rule = paper(certificate, alpha=alpha, p=p, correction=correction)
     quiet(lambda: rule.calibrate(true_scores, **shape_of(scores)))
     assert rule.tau_ == tau
     np.testing.assert_array_equal(rule.predict_set(scores), expected)
@@ -119,7 +124,7 @@ def test_algorithm_1_tau_fixed(problem, tau):
     true_scores, scores, alpha, certificate, correction = problem
     eta, each = split_eta(correction, true_scores, scores)
     t, expected = algorithm_tau_fixed(true_scores, scores, tau, alpha, each, eta, certificate)
-    rule = bincp.BinCP(certificate, alpha=alpha, tau=tau, correction=correction)
+    rule = paper(certificate, alpha=alpha, tau=tau, correction=correction)
     quiet(lambda: rule.calibrate(true_scores, **shape_of(scores)))
     assert rule.success_rank_ == t
     np.testing.assert_array_equal(rule.predict_set(scores), expected)
@@ -164,7 +169,7 @@ def test_selection_of_the_threshold_is_exact(seed, n, m, dtype, digits, data):
 @pytest.mark.parametrize("correction", ["clopper-pearson", "none"])
 def test_prediction_from_counts_is_prediction_from_scores(correction):
     rng = np.random.default_rng(1)
-    rule = bincp.BinCP(GAUSSIAN, alpha=0.1, correction=correction)
+    rule = paper(GAUSSIAN, alpha=0.1, correction=correction)
     rule.calibrate(rng.normal(1, 0.3, (100, 64)).astype("float32"), n_classes=3)
     scores = rng.normal(rng.normal(0.5, 0.5, (50, 3, 1)), 0.3, (50, 3, 64)).astype("float32")
     counts = bincp.count_exceedances(scores, rule.tau_)
@@ -176,14 +181,14 @@ def test_prediction_from_counts_is_prediction_from_scores(correction):
 def test_uncorrected_at_radius_zero_accepts_exactly_the_success_rank():
     for m in (1, 3, 7, 10, 49, 100):
         for p in ("0.1", "1/3", "0.6", "0.7", "1"):
-            rule = bincp.BinCP(IDENTITY, alpha="0.5", p=p, correction="none")
+            rule = paper(IDENTITY, alpha="0.5", p=p, correction="none")
             rule.calibrate(np.arange(5.0 * m).reshape(5, m))
             assert rule.min_count_ == rule.success_rank_ == math.ceil(Fraction(p) * m)
 
 
 def test_threshold_is_taken_in_the_dtype_of_the_scores():
     scores = np.full((9, 4), 0.7, np.float32)
-    rule = bincp.BinCP(IDENTITY, alpha="0.1", tau=0.7, correction="none").calibrate(scores)
+    rule = paper(IDENTITY, alpha="0.1", tau=0.7, correction="none").calibrate(scores)
     assert rule.success_rank_ == 4  # float32(0.7) reaches 0.7 (F016)
     assert rule.tau_ == float(np.float32(0.7))
     assert rule.predict_set(scores.reshape(3, 3, 4)).all()
@@ -191,7 +196,7 @@ def test_threshold_is_taken_in_the_dtype_of_the_scores():
 
 def test_infinite_scores_are_order_statistics():  # B039
     scores = np.array([[-np.inf, 0.0], [0.0, np.inf], [np.inf, np.inf]])
-    rule = bincp.BinCP(IDENTITY, alpha="0.5", p="0.5", correction="none").calibrate(scores)
+    rule = paper(IDENTITY, alpha="0.5", p="0.5", correction="none").calibrate(scores)
     assert rule.tau_ == np.inf
     assert rule.predict_set(np.array([[[np.inf, 0.0], [0.0, 1.0]]])).tolist() == [[True, False]]
 
@@ -202,8 +207,8 @@ def test_bfloat16_tensors():
     true_scores = torch.randn(300, 16, generator=generator).to(torch.bfloat16)
     scores = torch.randn(20, 3, 16, generator=generator).to(torch.bfloat16)
     options = {"alpha": 0.2, "correction": "none"}
-    rule = bincp.BinCP(GAUSSIAN, **options).calibrate(true_scores)
-    wide = bincp.BinCP(GAUSSIAN, **options).calibrate(true_scores.float())
+    rule = paper(GAUSSIAN, **options).calibrate(true_scores)
+    wide = paper(GAUSSIAN, **options).calibrate(true_scores.float())
     assert (rule.dtype_, rule.tau_, rule.min_count_) == ("bfloat16", wide.tau_, wide.min_count_)
     np.testing.assert_array_equal(rule.predict_set(scores), wide.predict_set(scores.float()))
 
@@ -211,7 +216,7 @@ def test_bfloat16_tensors():
 def test_inputs_are_not_changed():
     scores = np.random.default_rng(0).normal(size=(300, 16))
     kept = scores.copy()
-    bincp.BinCP(GAUSSIAN, correction="none").calibrate(scores)
+    paper(GAUSSIAN, correction="none").calibrate(scores)
     np.testing.assert_array_equal(scores, kept)
 
 
@@ -225,13 +230,13 @@ def test_calibration_size_is_that_of_the_data_and_ranks_are_integers():  # B035,
         (9, 1 - 0.9, None, 0),  # 0.09999999999999998, as written
     ]:
         correction = "none" if eta is None else "clopper-pearson"
-        rule = bincp.BinCP(IDENTITY, alpha=alpha, correction=correction, eta=eta or 1e-3)
+        rule = paper(IDENTITY, alpha=alpha, correction=correction, eta=eta or 1e-3)
         quiet(lambda rule=rule, n=n: rule.calibrate(np.ones((n, 300)), n_classes=2))
         assert (rule.rank_, rule.n_calibration_) == (expected, n)
 
 
 def test_ties_at_the_threshold_are_accepted():  # F009
-    rule = bincp.BinCP(IDENTITY, alpha="0.1", p=1, correction="none")
+    rule = paper(IDENTITY, alpha="0.1", p=1, correction="none")
     rule.calibrate(np.full((19, 1), 0.5))
     assert rule.predict_set(np.full((1, 1, 1), 0.5)).all()
 
@@ -254,7 +259,7 @@ def test_exact_calibration_covers_every_population_under_the_worst_attack(
         calibration = values[:i] + values[i + 1 :]
         if not calibration:
             return
-        rule = bincp.BinCP(certificate, alpha=alpha, correction="none")
+        rule = paper(certificate, alpha=alpha, correction="none")
         quiet(lambda rule=rule, c=calibration: rule.calibrate_exact(c, tau=0.0))
         attacked = certificate.lower(p)
         covered.append(rule.predict_set_exact([[attacked]])[0, 0])
@@ -321,7 +326,7 @@ def accept(rule, probability):
 def test_corrected_coverage_with_p_fixed_is_above_nominal(certificate, n, alpha, population):
     for m, m_test in itertools.product([16, 100], [16, 300]):
         scores = np.random.default_rng(0).normal(size=(n, m))
-        rule = bincp.BinCP(certificate, alpha=alpha)
+        rule = paper(certificate, alpha=alpha)
         quiet(lambda r=rule, s=scores, k=m_test: r.calibrate(s, n_classes=4, n_test_samples=k))
         coverage = p_fixed_coverage(rule, certificate, population)
         assert coverage >= 1 - alpha - 1e-12
@@ -332,7 +337,7 @@ def test_corrected_coverage_with_p_fixed_is_above_nominal(certificate, n, alpha,
 @pytest.mark.parametrize(("n", "m", "alpha"), [(19, 16, 0.1), (200, 100, 0.1)])
 def test_corrected_coverage_with_tau_fixed_is_above_nominal(certificate, n, m, alpha, population):
     def rule_of(t):
-        rule = bincp.BinCP(certificate, alpha=alpha, tau=0.0)
+        rule = paper(certificate, alpha=alpha, tau=0.0)
         scores = np.where(np.arange(m) < t, 1.0, -1.0) * np.ones((n, 1))
         return quiet(lambda: rule.calibrate(scores, n_classes=4))
 
@@ -342,7 +347,7 @@ def test_corrected_coverage_with_tau_fixed_is_above_nominal(certificate, n, m, a
 
 def test_uncorrected_coverage_falls_short():
     """The tests above can fail: without the correction few samples lose the guarantee."""
-    rule = bincp.BinCP(IDENTITY, alpha=0.05, correction="none", p=0.9)
+    rule = paper(IDENTITY, alpha=0.05, correction="none", p=0.9)
     rule.calibrate(np.random.default_rng(0).normal(size=(500, 256)), n_test_samples=4)
     assert p_fixed_coverage(rule, IDENTITY, [(1.0, 0.0)]) < 0.9
 
@@ -355,7 +360,7 @@ def test_sets_are_nested_in_alpha_and_radius(seed, correction):
     last = np.zeros((8, 3), bool)
     for radius, alpha in [(0, 0.3), (0, 0.1), (0.05, 0.1), (0.1, 0.1), (0.1, 0.05)]:
         certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(radius))
-        rule = bincp.BinCP(certificate, alpha=alpha, correction=correction)
+        rule = paper(certificate, alpha=alpha, correction=correction)
         quiet(lambda rule=rule: rule.calibrate(true_scores, n_classes=3))
         sets = rule.predict_set(scores)
         assert (sets >= last).all()
@@ -399,7 +404,7 @@ def test_sets_are_nested_in_alpha_and_radius(seed, correction):
 )
 def test_trivial_sets_warn_with_cause_and_cure(options, shape, certificate, words):
     scores = np.random.default_rng(0).normal(size=shape)
-    rule = bincp.BinCP(certificate, **options)
+    rule = paper(certificate, **options)
     with pytest.warns(bincp.TrivialSetWarning) as caught:
         rule.calibrate(scores, n_classes=3)
     message = str(caught[0].message)
@@ -411,7 +416,7 @@ def test_trivial_sets_warn_with_cause_and_cure(options, shape, certificate, word
 
 def test_the_cure_cures():
     for options in ({"correction": "none"}, {"eta": 0.05}):
-        rule = bincp.BinCP(IDENTITY, alpha=0.1, **options)
+        rule = paper(IDENTITY, alpha=0.1, **options)
         with pytest.warns(bincp.TrivialSetWarning, match="at least") as caught:
             rule.calibrate(np.ones((2, 500)), n_classes=2)
         needed = int(str(caught[0].message).split("at least ")[1].split()[0])
@@ -421,7 +426,7 @@ def test_the_cure_cures():
 
 
 def test_scores_of_minus_infinity_warn():
-    rule = bincp.BinCP(IDENTITY, correction="none")
+    rule = paper(IDENTITY, correction="none")
     with pytest.warns(bincp.TrivialSetWarning, match="-inf"):
         rule.calibrate(np.full((99, 8), -np.inf))
     assert rule.predict_set(np.full((1, 2, 8), -np.inf)).all()
@@ -430,7 +435,7 @@ def test_scores_of_minus_infinity_warn():
 def test_exact_calibration_with_rank_zero_accepts_everything():
     """Also where a bound at p = 0 is only 0 up to the tolerance of the law."""
     loose = bincp.Certificate.from_bounds(lambda p: max(p, 5e-10), lambda p: p)
-    rule = bincp.BinCP(loose)
+    rule = paper(loose)
     with pytest.warns(bincp.TrivialSetWarning, match="n = 2"):
         rule.calibrate_exact([0.5, 0.6], tau=0.0)
     assert rule.predict_set_exact([[0.0, 1.0]]).all()
@@ -438,10 +443,10 @@ def test_exact_calibration_with_rank_zero_accepts_everything():
 
 def test_exact_calibration_warns_too():
     with pytest.warns(bincp.TrivialSetWarning, match="n = 3"):
-        bincp.BinCP(IDENTITY).calibrate_exact([0.5, 0.6, 0.7], tau=0)
+        paper(IDENTITY).calibrate_exact([0.5, 0.6, 0.7], tau=0)
     uniform = bincp.certify(smoothing.Uniform(0.5), balls.L1(0.9))
     with pytest.warns(bincp.TrivialSetWarning, match="radius"):
-        bincp.BinCP(uniform).calibrate_exact([0.5] * 20, tau=0)
+        paper(uniform).calibrate_exact([0.5] * 20, tau=0)
 
 
 # ---- bad input -------------------------------------------------------------------------------
@@ -476,17 +481,17 @@ def test_exact_calibration_warns_too():
 )
 def test_constructor_refuses(options, error, match):  # B042
     with pytest.raises(error, match=match):
-        bincp.BinCP(GAUSSIAN, **options)
+        paper(GAUSSIAN, **options)
 
 
 def test_eta_is_not_checked_where_it_is_not_used():
-    bincp.BinCP(GAUSSIAN, alpha=0.1, eta=0.5, correction="none")
+    paper(GAUSSIAN, alpha=0.1, eta=0.5, correction="none")
 
 
 def test_constructor_refuses_what_is_no_certificate():
     for wrong in (None, balls.L2(0.1), lambda p: p):
         with pytest.raises(TypeError, match="`certificate` must be a Certificate"):
-            bincp.BinCP(wrong)
+            paper(wrong)
 
 
 @pytest.mark.parametrize(
@@ -511,7 +516,7 @@ def test_constructor_refuses_what_is_no_certificate():
     ],
 )
 def test_calibrate_refuses(scores, options, error, match):
-    rule = bincp.BinCP(GAUSSIAN)
+    rule = paper(GAUSSIAN)
     with pytest.raises(error, match=match):
         rule.calibrate(scores, **{"n_classes": 3, **options})
     with pytest.raises(bincp.NotCalibratedError, match="call calibrate"):
@@ -525,16 +530,16 @@ def test_nan_is_found_wherever_it_is(row, n, options):  # B043
     scores = np.random.default_rng(0).normal(size=(n, 8))
     scores[row % n, 3] = np.nan
     with pytest.raises(ValueError, match=rf"`true_scores`.*NaN.*\({row % n}, 3\)"):
-        bincp.BinCP(GAUSSIAN, **options).calibrate(scores, n_classes=2)
+        paper(GAUSSIAN, **options).calibrate(scores, n_classes=2)
 
 
 def test_nan_is_found_where_the_rank_is_zero():
     with pytest.raises(ValueError, match="NaN"):
-        bincp.BinCP(GAUSSIAN, alpha=0.01).calibrate(np.full((3, 4), np.nan), n_classes=2)
+        paper(GAUSSIAN, alpha=0.01).calibrate(np.full((3, 4), np.nan), n_classes=2)
 
 
 def test_predict_refuses():
-    rule = bincp.BinCP(GAUSSIAN).calibrate(np.ones((99, 200), np.float32), n_classes=3)
+    rule = paper(GAUSSIAN).calibrate(np.ones((99, 200), np.float32), n_classes=3)
     good = np.ones((2, 3, 200), np.float32)
     assert rule.predict_set(good).shape == (2, 3)
     for wrong, match in [
@@ -559,7 +564,7 @@ def test_predict_refuses():
 
 
 def test_exact_refuses():
-    rule = bincp.BinCP(GAUSSIAN, tau=0.5)
+    rule = paper(GAUSSIAN, tau=0.5)
     for wrong, match in [
         ([0.5, 1.1], "`probabilities` must be in"),
         ([0.5, math.nan], "`probabilities` must be in"),
@@ -571,14 +576,14 @@ def test_exact_refuses():
     with pytest.raises(ValueError, match="`tau`"):
         rule.calibrate_exact([0.5], tau=0.6)
     with pytest.raises(ValueError, match="`tau`"):
-        bincp.BinCP(GAUSSIAN, p=0.7).calibrate_exact([0.5], tau=0.6)
+        paper(GAUSSIAN, p=0.7).calibrate_exact([0.5], tau=0.6)
     rule.calibrate_exact([0.9] * 20, tau=0.5)
     with pytest.raises(bincp.NotCalibratedError, match="call calibrate"):
         rule.predict_set(np.ones((1, 2, 3)))
 
 
 def test_a_failed_calibration_leaves_the_last_one():
-    rule = bincp.BinCP(GAUSSIAN).calibrate(np.ones((99, 200)), n_classes=3)
+    rule = paper(GAUSSIAN).calibrate(np.ones((99, 200)), n_classes=3)
     with pytest.raises(ValueError, match="NaN"):
         rule.calibrate(np.full((99, 200), np.nan), n_classes=3)
     assert rule.predict_set(np.ones((1, 3, 200))).all()
@@ -594,13 +599,13 @@ def test_numbers_that_lie_between_doubles_are_refused():
         smoothing.Gaussian(Fraction(1, 3))
     assert balls.L2(Fraction(1, 4)).r == 0.25
     with pytest.raises(ValueError, match="`tau` must be within"):
-        bincp.BinCP(GAUSSIAN, tau=10**400)
+        paper(GAUSSIAN, tau=10**400)
     if np.finfo(np.longdouble).nmant > 52:
         wide = np.longdouble(1) - np.longdouble(2) ** -60
         with pytest.raises(ValueError, match="lies between"):
             GAUSSIAN.lower(wide)
         with pytest.raises(TypeError, match="`probabilities`"):
-            bincp.BinCP(GAUSSIAN).calibrate_exact([wide] * 20, tau=0.5)
+            paper(GAUSSIAN).calibrate_exact([wide] * 20, tau=0.5)
 
 
 def test_a_level_is_what_was_written_whatever_a_subclass_prints():
@@ -610,4 +615,4 @@ def test_a_level_is_what_was_written_whatever_a_subclass_prints():
 
         __repr__ = __str__
 
-    assert bincp.BinCP(GAUSSIAN, alpha=Odd(0.1)).alpha == Fraction(1, 10)
+    assert paper(GAUSSIAN, alpha=Odd(0.1)).alpha == Fraction(1, 10)

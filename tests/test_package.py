@@ -27,6 +27,7 @@ PUBLIC_MODULES = {
     "bincp.intervals",
     "bincp.metrics",
     "bincp.noise",
+    "bincp.planning",
     "bincp.registry",
     "bincp.sampling",
     "bincp.scores",

@@ -484,9 +484,8 @@ class TestRobustClassifier:
             first_coordinates, x[:200], Gaussian(0.5), 512, phase="calibration", labels=y[:200],
             **options,
         )  # fmt: skip
-        rule = BinCP(
-            certify(Gaussian(0.5), L2(0.1)), alpha=0.1, correction="clopper-pearson"
-        ).calibrate(true, n_classes=K, n_test_samples=256)
+        rule = BinCP(certify(Gaussian(0.5), L2(0.1)), alpha=0.1)
+        rule.calibrate(true, n_classes=K, n_test_samples=256)
         assert (ours.rule.tau_, ours.rule.min_count_) == (rule.tau_, rule.min_count_)
         test = sample_scores(
             first_coordinates, x[200:], Gaussian(0.5), 256, phase="test", **options

@@ -14,9 +14,14 @@ from bincp._storage import _FIELDS
 CERTIFICATE = bincp.certify(smoothing.SparseFlip(0.3, 0.4), balls.Flips(0, 1))
 
 
+def paper(certificate, **options):
+    """BinCP with the paper's correction, unless the test says otherwise."""
+    return bincp.BinCP(certificate, **{"correction": "clopper-pearson", **options})
+
+
 def calibrated(**options):
     scores = np.random.default_rng(3).normal(1, 0.4, (120, 80)).astype(np.float32)
-    return bincp.BinCP(CERTIFICATE, **options).calibrate(scores, n_classes=4)
+    return paper(CERTIFICATE, **options).calibrate(scores, n_classes=4)
 
 
 @pytest.fixture
@@ -51,12 +56,12 @@ def test_round_trip_is_exact(options, tmp_path):  # B074
 
 
 def test_round_trip_of_an_infinite_threshold_and_of_an_exact_rule(tmp_path):
-    rule = bincp.BinCP(CERTIFICATE, alpha=0.01)
+    rule = paper(CERTIFICATE, alpha=0.01)
     with pytest.warns(bincp.TrivialSetWarning):
         rule.calibrate(np.ones((5, 80)), n_classes=2)
     rule.save(tmp_path / "rule.json")
     assert bincp.BinCP.load(tmp_path / "rule.json").tau_ == -np.inf
-    exact = bincp.BinCP(CERTIFICATE).calibrate_exact(np.linspace(0.5, 1, 50), tau=0.3)
+    exact = paper(CERTIFICATE).calibrate_exact(np.linspace(0.5, 1, 50), tau=0.3)
     exact.save(tmp_path / "exact.json")
     loaded = bincp.BinCP.load(tmp_path / "exact.json")
     probabilities = np.linspace(0, 1, 40).reshape(10, 4)
@@ -87,7 +92,7 @@ def test_a_loaded_rule_refuses_another_number_of_samples(saved):
 
 def test_nothing_is_saved_before_calibration(tmp_path):
     with pytest.raises(bincp.NotCalibratedError, match="before save"):
-        bincp.BinCP(CERTIFICATE).save(tmp_path / "rule.json")
+        paper(CERTIFICATE).save(tmp_path / "rule.json")
     assert not list(tmp_path.iterdir())
 
 
@@ -190,7 +195,7 @@ def test_a_certificate_that_rounds_up_can_still_be_saved(tmp_path):
     """The law allows a bound to exceed p by rounding; a decision rule never uses more than p."""
     certificate = bincp.Certificate.from_bounds(lambda p: 1 - (1 - p))
     for p in ("1/20", "3/20", "6/20"):
-        rule = bincp.BinCP(certificate, p=p, correction="none", alpha=0.2)
+        rule = paper(certificate, p=p, correction="none", alpha=0.2)
         rule.calibrate(np.random.default_rng(0).random((50, 20)))
         rule.save(tmp_path / "rule.json")
         assert bincp.BinCP.load(tmp_path / "rule.json").min_count_ == rule.success_rank_

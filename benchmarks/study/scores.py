@@ -2,7 +2,7 @@
 
     python -m benchmarks.study.scores --data DIR --cache DIR [--only cifar10-0.25 ...]
 
-A CIFAR-10 setting takes 10 minutes on two free cores. On cores that others use too, set
+A CIFAR-10 setting took 13 minutes on two cores, MNIST 3, Cora-ML 5. On cores that others use, set
 ``OMP_WAIT_POLICY=passive``: threads of torch that spin while they wait for each other stand still.
 
 `benchmarks.study.data` says what DIR holds and where a user gets it. For each setting in `SETTINGS`
