@@ -101,10 +101,11 @@ def _fixed_slope(
 ) -> float:
     """Return a slope that depends on nothing observed.
 
-    alpha (n + 1) / j, the line through the origin, unless labels are refused even at p = 1; then
-    the line that is best for a typical t.
+    alpha / (j / (n + 1)), the line through the origin, unless labels are refused even at p = 1 or
+    m and m' differ, so that u and v vanish at different rates; then the line that is best for a
+    typical t.
     """
-    if certificate.lower(1.0) == 1.0:
+    if certificate.lower(1.0) == 1.0 and m == m_test:
         return float(alpha / share)
     t = success_rank(_TYPICAL, m)
     curve = Curve.around(certificate, t, m, m_test)

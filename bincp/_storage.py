@@ -183,7 +183,7 @@ def _conditions_of_correction(rule: "BinCP", exact: bool) -> dict[str, bool]:
         "`union` is not one that is known": rule.union in UNIONS,
         "`eta` must be below alpha": not bounded or rule.eta < rule.alpha,
         "`n_classes_` is missing": not per_class or rule.n_classes_ is not None,
-        "`p_lower_` is missing": not bounded or rule.p_lower_ is not None,
+        "`p_lower_` belongs to clopper-pearson alone": bounded == (rule.p_lower_ is not None),
     }
 
 
@@ -192,7 +192,11 @@ def _conditions_of_rank(rule: "BinCP", exact: bool) -> dict[str, bool]:
     sampled = None if exact else rule.success_rank_
     ranked = (rule.rank_, rule.p_, rule.certified_p_)
     if rule.correction == "mixture" and not exact and (*ranked, sampled) == (None,) * 4:
-        return {}
+        fixed = (rule.p, rule.tau, rule.delta, rule.p_lower_)
+        return {
+            "count weights need m > m' and nothing fixed": fixed == (None,) * 4
+            and (rule.n_samples_ or 0) > (rule.n_test_samples_ or 0)
+        }
     if None in ranked or (sampled is None and not exact):
         return {"a rank or a probability is missing": False}
     assert rule.rank_ is not None
@@ -205,6 +209,11 @@ def _conditions_of_rank(rule: "BinCP", exact: bool) -> dict[str, bool]:
         "`rank_` must be that of alpha and n": 0 <= rule.rank_ <= top
         if chosen
         else rule.rank_ == top,
+        "rank 0 accepts every label": rule.rank_ > 0
+        or exact
+        or (rule.min_count_ == 0 and rule.tau_ == -math.inf),
+        "`p_lower_` is of another correction": rule.p_lower_ is None
+        or rule.correction == "clopper-pearson",
         "probabilities must be in order": 0 <= rule.certified_p_ <= rule.p_ <= 1,
         "`p_lower_` must be in [0, p_]": rule.p_lower_ is None or 0 <= rule.p_lower_ <= rule.p_,
     }

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 def trivial_cause(calibrated: "BinCP") -> str | None:
     """Return the cause and the cure where sets are trivial, else None."""
+    if calibrated.rank_ == 0 and calibrated.delta is not None:
+        return _too_few_points_given(calibrated, calibrated.delta)
     if calibrated.rank_ == 0:
         spent = calibrated.eta if calibrated.p_lower_ is not None else Fraction(0)
         return too_few_points(calibrated.n_calibration_, calibrated.alpha, spent)
@@ -46,6 +48,16 @@ def too_few_points(n: int, alpha: Fraction, spent: Fraction = Fraction(0)) -> st
         if conformal_rank(alpha, n):
             cure = f"at least {needed} calibration points or a smaller eta"
     return f"n = {n} calibration points are too few for {name}; {cure} would fix it"
+
+
+def _too_few_points_given(calibrated: "BinCP", delta: Fraction) -> str:
+    alpha = calibrated.alpha
+    needed = math.ceil(math.log(delta) / math.log1p(-alpha))
+    return (
+        f"n = {calibrated.n_calibration_} calibration points are too few for "
+        f"alpha = {float(alpha):g} and delta = {float(delta):g}; about {needed} calibration "
+        "points, or a larger alpha or delta, would fix it"
+    )
 
 
 def _too_low(calibrated: "BinCP") -> str:

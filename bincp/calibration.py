@@ -19,7 +19,8 @@ from bincp._fitting import (
     fit_uncorrected,
     requirement_of,
 )
-from bincp._levels import Level, check_level, conformal_rank
+from bincp._levels import Level, check_level
+from bincp._mixture_rule import top_rank
 from bincp._rules import CORRECTIONS, UNIONS, eta_of_bound
 from bincp._triviality import trivial_cause
 from bincp._validation import check_integer, check_threshold
@@ -59,10 +60,12 @@ class BinCP:
     correction : {"mixture", "clopper-pearson", "none"}
         Of the error of sampling. "mixture": for the worst mixture of binomial distributions that
         calibration leaves possible, with no confidence bound at all; far smaller sets from few
-        samples than the others, but it needs independent calibration noise, see the notes.
+        samples than the others, but it needs independent calibration noise, see the notes. With
+        more samples for calibration than for prediction it weighs counts, unless `p`, `tau` or a
+        training-conditional guarantee asks for ranks, for which more samples are of little use.
         "clopper-pearson": the paper's, with confidence bounds and the conformal level alpha - eta.
-        "none": the sampled frequencies are taken for probabilities; no finite-sample guarantee. `calibrate_exact` has
-        nothing to correct and uses neither this nor `eta`.
+        "none": the sampled frequencies are taken for probabilities; no finite-sample guarantee.
+        `calibrate_exact` has nothing to correct and uses neither this nor `eta`.
     union : {"paper", "ghost"}
         How "clopper-pearson" splits eta: eta / (n + K) for each bound, as in the paper, or eta / 2
         for each of the two bounds that matter for coverage, that of the clean test point and that
@@ -211,6 +214,7 @@ class BinCP:
             agreement.
         n_classes : int, optional
             Number of classes K; needed by "clopper-pearson", which spends eta / (n + K) a bound.
+            Where it is given, `predict_set` refuses another K.
         n_test_samples : int, optional
             m', number of samples at prediction; m if not given.
 
@@ -295,7 +299,8 @@ class BinCP:
         Notes
         -----
         Algorithm 1 of the paper with exact probabilities p_i: y is accepted iff p_y is at least the
-        certified lower bound of the floor(alpha (n + 1))-th smallest p_i.
+        certified lower bound of the floor(alpha (n + 1))-th smallest p_i (of a smaller one for a
+        training-conditional guarantee).
 
         Examples
         --------
@@ -315,7 +320,7 @@ class BinCP:
                 f"`tau` must be the one that the constructor fixed, if any, and `p` not given; "
                 f"got tau = {tau!r} with p = {self.p} and tau = {self.tau} in the constructor"
             )
-        rank = conformal_rank(self.alpha, values.size)
+        rank = top_rank(values.size, self.alpha, self.delta)
         p = float(np.partition(values, rank - 1)[rank - 1]) if rank else 0.0
         self.tau_ = threshold
         self.min_count_ = self.success_rank_ = None

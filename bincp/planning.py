@@ -411,15 +411,13 @@ def plan(
     success = None if p is None else check_level("p", p, closed_high=True)
     classes = None if n_classes is None else check_integer("n_classes", n_classes, low=1)
     spent = check_level("eta", eta)
-    if spent >= level:
-        raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
 
     t, rank, k = _mixture_rule(certificate, n, m, m_test, level, success)
     compared = default_success_rank(certificate, m) if t is None else t
 
     def count(union: str) -> int:
-        if conformal_rank(level - spent, n) == 0:
-            return 0
+        if spent >= level or conformal_rank(level - spent, n) == 0:
+            return 0  # nothing is left for the conformal rank
         each = eta_of_bound(spent, union, n, classes)
         return clopper_pearson_rule(certificate, compared, m, m_test, each).min_count
 

@@ -423,6 +423,7 @@ class RobustClassifier:
             "progress": progress,
         }
         _check_options(**self._options)
+        self._sequential: SequentialRule | None = None
 
     def calibrate(self, x: ArrayLike | Iterable[Any], y: ArrayLike | None = None) -> Self:
         """Sample the scores of the calibration set and find the decision rule.
@@ -455,6 +456,7 @@ class RobustClassifier:
             n_classes, start = found, start + len(scores)
         if n_classes is None:
             raise ValueError("`x` must hold at least one calibration input, got an empty loader")
+        self._sequential = None
         self.rule.calibrate(
             np.concatenate(all_scores), n_classes=n_classes, n_test_samples=self.n_test_samples
         )
@@ -515,7 +517,9 @@ class RobustClassifier:
 
     def _predict_early(self, job: "_Job", sequential: bool) -> PredictionSets:
         if sequential:
-            boundaries = self.rule.sequential_rule()
+            if self._sequential is None:
+                self._sequential = self.rule.sequential_rule()
+            boundaries = self._sequential
         else:
             assert self.rule.min_count_ is not None  # calibrated on samples
             boundaries = SequentialRule.curtailed(self.rule.min_count_, self.n_test_samples)

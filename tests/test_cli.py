@@ -617,10 +617,6 @@ def test_plan_with_a_loss_and_a_picture(folder, capsys):
         (["-n", "0", "-m", "4"], "`n` must be at least 1, got 0"),
         (["-n", "9", "-m", "x"], "a value must be a number, got 'x'"),
         (["-n", "9"], "the following arguments are required: -m"),
-        (
-            ["-n", "9", "-m", "4", "--alpha", "0.001"],
-            "`eta` must be below alpha = 0.001, got 0.001",
-        ),
         (["-n", "9", "-m", "4", "--loss", "1"], "`loss` must be in (0, 1), got '1'"),
         (["-n", "9", "-m", "4", "--plot", "plan.xyz"], "the output must end in"),
         (["-n", "9", "-m", "4", "--plot", "nowhere/plan.png"], "in a folder that exists"),

@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 torch = pytest.importorskip("torch")
 
@@ -687,3 +688,147 @@ class TestEarlyStopping:
         ours.model = late_nan
         with pytest.raises(ValueError, match=r"NaN scores, got one for input \d+, draw \d+, label"):
             ours.predict(x)
+
+
+class TestMixture:
+    """The mixture correction from end to end."""
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"n_samples": 32},
+            {"n_samples": 32, "n_test_samples": 48, "p": 0.6},
+            {"n_samples": 32, "tau": 0.5},
+            {"n_samples": 128, "n_test_samples": 32},
+        ],
+    )
+    def test_it_is_the_steps_taken_by_hand(self, data, options):
+        x, y = data
+        ours = classifier(correction="mixture", seed=5, **options).calibrate(x[:200], y[:200])
+        m, m_test = ours.n_samples, ours.n_test_samples
+        true = sample_scores(
+            first_coordinates, x[:200], Gaussian(0.5), m, phase="calibration", labels=y[:200],
+            seed=5,
+        )  # fmt: skip
+        fixed = {name: value for name, value in options.items() if name in ("p", "tau")}
+        rule = BinCP(certify(Gaussian(0.5), L2(0.1)), alpha=0.1, correction="mixture", **fixed)
+        rule.calibrate(true, n_test_samples=m_test)
+        assert (ours.rule.tau_, ours.rule.min_count_) == (rule.tau_, rule.min_count_)
+        scores = sample_scores(
+            first_coordinates, x[200:], Gaussian(0.5), m_test, phase="test", seed=5
+        )
+        full = ours.predict(x[200:], curtail=False)
+        np.testing.assert_array_equal(full.sets, rule.predict_set(np.ascontiguousarray(scores)))
+        np.testing.assert_array_equal(ours.predict(x[200:]).sets, full.sets)
+        assert 0.9 <= full.sets.sum(axis=1).mean() < K
+
+        sequential = rule.sequential_rule()
+        labels = sequential.start((200, K))
+        labels.update(scores >= np.float32(rule.tau_))
+        early = ours.predict(x[200:], sequential=True)
+        np.testing.assert_array_equal(early.sets, labels.accepted)
+        np.testing.assert_array_equal(early.counts, labels.counts)
+        assert early.forward_passes.mean() < 0.8 * m_test
+        # Exchangeable scores cover 181 of 201 or more, given those of the calibration set.
+        assert early.sets[np.arange(200), y[200:]].sum() >= stats.betabinom.ppf(1e-6, 200, 181, 20)
+
+    @pytest.mark.parametrize("correction", ["clopper-pearson", "none"])
+    def test_other_corrections_have_no_sequential_rule(self, data, correction):
+        x, y = data
+        ours = classifier(correction=correction, n_samples=256).calibrate(x[:200], y[:200])
+        with pytest.raises(ValueError, match='`correction` must be "mixture"'):
+            ours.predict(x[200:], sequential=True)
+
+    def test_prediction_has_a_phase_of_its_own(self, data):
+        """No argument of `predict` reaches the calibration noise, nor does the same input."""
+        x, y = data
+        rows = []
+
+        def keeping(x):
+            rows.append(x.clone().numpy())
+            return first_coordinates(x)
+
+        ours = classifier(correction="mixture", n_samples=8, model=keeping)
+        ours.calibrate(x[:50], y[:50])
+        calibration = np.concatenate(rows)
+        rows.clear()
+        ours.predict(x[:50], curtail=False)
+        test = np.concatenate(rows)
+        assert calibration.shape == test.shape == (400, D)
+        assert not np.isin(calibration, test).any()
+        with pytest.raises(TypeError, match="phase"):
+            ours.predict(x[:50], phase="calibration")
+
+
+class TestNoiseMustBeIndependent:
+    """All inputs are 0 and the score is the noise, so every score is a standard normal number.
+
+    Each trial is a calibration with 19 inputs, one draw of each, and a test input moved by -shift;
+    its set covers it with a probability that is known. Seeds are fixed; the counts of covered
+    trials have to lie where binomial ones do but for a chance of 1e-6.
+    """
+
+    N, TRIALS = 19, 400
+
+    def covered(self, radius, alpha, n=N):
+        x, y = np.zeros((n, 1), np.float32), np.zeros(n, np.int64)
+        attacked = np.full((1, 1), -radius, np.float32)
+        count = 0
+        for seed in range(self.TRIALS):
+            ours = RobustClassifier(
+                torch.nn.Identity(), Gaussian(1.0), L2(radius), alpha=alpha, n_samples=1,
+                score="logit", correction="mixture", seed=seed,
+            )  # fmt: skip
+            count += int(ours.calibrate(x, y).predict(attacked).sets[0, 0])
+        assert (ours.rule.rank_, ours.rule.min_count_) == (1, 1)
+        return count
+
+    def region(self, probability):
+        """Counts of covered trials outside of which there is a chance of 1e-6."""
+        return stats.binom.interval(1 - 1e-6, self.TRIALS, probability)
+
+    @staticmethod
+    def share(monkeypatch, phases, points):
+        """Draw one noise for both phases, for all points of a phase, or for everything."""
+        fill = noise.fill
+
+        def sharing(smoothing, x, out, sources, ids, draws, *, phase, seed):
+            ids = np.zeros_like(ids) if points else ids
+            phase = "calibration" if phases else phase
+            fill(smoothing, x, out, sources, ids, draws, phase=phase, seed=seed)
+
+        monkeypatch.setattr(noise, "fill", sharing)
+
+    def test_ours_covers(self):
+        low, high = self.region(0.95)
+        assert low <= self.covered(0.0, "0.05") <= high
+
+    def test_ours_covers_under_attack(self):
+        """The chance of being above the least of 19, from where the attack leaves it."""
+        density = stats.norm.pdf
+        least, _ = integrate.quad(
+            lambda s: stats.norm.sf(s + 0.25) * 19 * density(s) * stats.norm.sf(s) ** 18, -9, 9
+        )
+        assert 0.9 < least < 0.93
+        low, high = self.region(least)
+        assert low <= self.covered(0.25, "0.1") <= high
+
+    def test_one_noise_for_all_calibration_points_covers_half(self, monkeypatch):
+        self.share(monkeypatch, phases=False, points=True)
+        covered = self.covered(0.0, "0.05")
+        low, high = self.region(0.5)
+        assert low <= covered <= high
+        assert covered < self.region(0.95)[0]
+
+    def test_one_noise_for_all_points_of_both_phases_covers_nothing(self, monkeypatch):
+        self.share(monkeypatch, phases=True, points=True)
+        assert self.covered(0.25, "0.1") == 0
+
+    def test_one_noise_for_both_phases_covers_nothing(self, monkeypatch):
+        """One calibration point at alpha = 0.6: a test input at its place is always refused."""
+        probability = stats.norm.cdf(-0.25 / math.sqrt(2))
+        assert probability > 1 - 0.6
+        low, high = self.region(probability)
+        assert low <= self.covered(0.25, "0.6", n=1) <= high
+        self.share(monkeypatch, phases=True, points=False)
+        assert self.covered(0.25, "0.6", n=1) == 0

@@ -55,6 +55,89 @@ def test_round_trip_is_exact(options, tmp_path):  # B074
     assert (tmp_path / "again.json").read_text() == (tmp_path / "rule.json").read_text()
 
 
+MIXTURES = {
+    "p-fixed": ({"p": "2/3"}, 80),
+    "p-fixed, by itself": ({}, 100),
+    "tau-fixed": ({"tau": 0.9}, 30),
+    "count weights": ({}, 30),
+    "training-conditional": ({"p": "2/3", "guarantee": ("training-conditional", "1/20")}, 80),
+}
+
+
+def mixture(name):
+    options, m_test = MIXTURES[name]
+    scores = np.random.default_rng(3).normal(1, 0.4, (120, 80)).astype(np.float32)
+    rule = bincp.BinCP(CERTIFICATE, correction="mixture", alpha="1/7", **options)
+    return rule.calibrate(scores, n_test_samples=m_test)
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_round_trip_of_the_mixture_correction(name, tmp_path):
+    rule = mixture(name)
+    assert rule.min_count_ > 0
+    assert (rule.rank_ is None) == (name == "count weights")
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    for field in _FIELDS:
+        assert getattr(loaded, field) == getattr(rule, field), field
+    counts = np.arange(rule.n_test_samples_ + 1)[:, None]
+    sets = rule.predict_set_from_counts(counts)
+    assert sets.sum() == rule.n_test_samples_ + 1 - rule.min_count_
+    np.testing.assert_array_equal(loaded.predict_set_from_counts(counts), sets)
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "rule.json").read_text()
+    with pytest.raises(bincp.CertificateError, match="by description only"):
+        loaded.sequential_rule()
+    assert pickle.loads(pickle.dumps(rule)).sequential_rule() == rule.sequential_rule()
+
+
+@pytest.mark.parametrize("m_test", [4, 8])
+def test_round_trip_of_trivial_mixtures(m_test, tmp_path):
+    rule = bincp.BinCP(CERTIFICATE, correction="mixture")
+    with pytest.warns(bincp.TrivialSetWarning):
+        rule.calibrate(np.ones((5, 8)), n_test_samples=m_test)
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    assert (loaded.tau_, loaded.min_count_, loaded.rank_) == (-np.inf, 0, rule.rank_)
+    assert loaded.predict_set(np.zeros((1, 2, m_test))).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("p-fixed", {"rank_": 18}),  # above alpha (n + 1)
+        ("p-fixed", {"rank_": -1}),
+        ("p-fixed", {"rank_": None}),
+        ("p-fixed", {"success_rank_": None}),
+        ("p-fixed", {"success_rank_": 81}),
+        ("p-fixed", {"min_count_": 81}),
+        ("p-fixed", {"certified_p_": None}),
+        ("p-fixed", {"rank_": None, "success_rank_": None, "p_": None, "certified_p_": None}),
+        ("tau-fixed", {"rank_": None, "success_rank_": None, "p_": None, "certified_p_": None}),
+        ("p-fixed", {"correction": "clopper-pearson"}),
+        ("p-fixed", {"correction": "Mixture"}),
+        ("p-fixed", {"union": "both"}),
+        ("p-fixed", {"p_lower_": "0x1.0p-2"}),
+        ("p-fixed", {"p_lower_": "0x1.0000000000000p-2"}),
+        ("tau-fixed", {"success_rank_": None}),
+        ("count weights", {"rank_": 3}),
+        ("count weights", {"success_rank_": 3}),
+        ("count weights", {"p_": "0x1.0000000000000p-1"}),
+        ("count weights", {"p": "1/2"}),
+        ("count weights", {"tau": "0x1.0000000000000p-1"}),
+        ("count weights", {"n_samples_": 30}),  # no more than m'
+        ("count weights", {"correction": "none"}),
+        ("count weights", {"min_count_": None}),
+    ],
+)
+def test_damaged_mixtures(name, fields, tmp_path):
+    path = tmp_path / "rule.json"
+    mixture(name).save(path)
+    change(path, **fields)
+    with pytest.raises(ValueError, match="damaged"):
+        bincp.BinCP.load(path)
+
+
 def test_round_trip_of_an_infinite_threshold_and_of_an_exact_rule(tmp_path):
     rule = paper(CERTIFICATE, alpha=0.01)
     with pytest.warns(bincp.TrivialSetWarning):

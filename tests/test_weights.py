@@ -166,7 +166,7 @@ def test_rank_weights_reproduce_the_p_fixed_rule(m: int, m_test: int, t: int) ->
 
 
 def test_subsample_losses_have_the_mean_of_the_smaller_rule() -> None:
-    certificate, n, m, m_test, alpha = CERTIFICATES["sparse-flip"], 200, 100, 64, Fraction(1, 10)
+    certificate, n, m, m_test, alpha = CERTIFICATES["sparse-flip"], 150, 100, 64, Fraction(1, 10)
     rule = choose(certificate, n, m_test, m_test, alpha)
     curve = Curve.around(certificate, rule.t, m_test, m_test)
     losses = _weights._subsample_losses(curve, rule, n, m, m_test, alpha)
