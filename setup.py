@@ -18,6 +18,8 @@ KERNELS = {
     "_count": ["count.c"],
     "_binomial": ["binomial.c"],
     "_operators": ["normal.c", "knapsack.c", "operators.c"],
+    "_mixture": ["mixture.c", "binomial.c", "normal.c"],
+    "_sequential": ["sequential.c"],
     "_noise": ["noise.c"],
 }
 

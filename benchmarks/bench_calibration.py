@@ -26,7 +26,11 @@ class TestCalibration:
         assert (np.diff(result[:5]) >= 0).all()
 
     def test_calibrate(self, benchmark, true_scores):
-        rule = benchmark(bincp.BinCP(CERTIFICATE).calibrate, true_scores, n_classes=10)
+        rule = benchmark(
+            bincp.BinCP(CERTIFICATE, correction="clopper-pearson").calibrate,
+            true_scores,
+            n_classes=10,
+        )
         thresholds = np.sort(true_scores, axis=-1)[:, 256 - rule.success_rank_]
         assert rule.tau_ == np.sort(thresholds)[rule.rank_ - 1]
 
@@ -35,7 +39,9 @@ class TestCalibration:
 class TestPrediction:
     @pytest.fixture
     def rule(self, true_scores):
-        return bincp.BinCP(CERTIFICATE).calibrate(true_scores, n_classes=10)
+        return bincp.BinCP(CERTIFICATE, correction="clopper-pearson").calibrate(
+            true_scores, n_classes=10
+        )
 
     def test_count(self, benchmark, rule, scores):
         counts = benchmark(bincp.count_exceedances, scores, rule.tau_)

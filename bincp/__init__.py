@@ -13,7 +13,7 @@ The picture of the library, left to right::
 
 from bincp import _builtins, balls, metrics, noise, scores, smoothing, testing  # noqa: F401
 from bincp._include import get_include
-from bincp.calibration import BinCP
+from bincp.calibration import BinCP, one_sample
 from bincp.certificates import Certificate
 from bincp.counting import count_exceedances, decide, kth_largest
 from bincp.errors import (
@@ -31,7 +31,9 @@ from bincp.intervals import (
     hoeffding_lower,
     hoeffding_upper,
 )
+from bincp.planning import Plan, plan
 from bincp.registry import certify, register, registered
+from bincp.sequential import SequentialRule
 
 __version__ = "0.1.0"
 
@@ -41,6 +43,8 @@ __all__ = [
     "CertificateABIError",
     "CertificateError",
     "NotCalibratedError",
+    "Plan",
+    "SequentialRule",
     "TrivialSetWarning",
     "balls",
     "bernstein_lower",
@@ -57,6 +61,8 @@ __all__ = [
     "kth_largest",
     "metrics",
     "noise",
+    "one_sample",
+    "plan",
     "register",
     "registered",
     "scores",

@@ -12,16 +12,25 @@ from bincp._binomial import cp_lower, cp_upper
 from bincp._levels import float_below
 from bincp.certificates import Certificate
 
-CORRECTIONS = ("clopper-pearson", "none")
+CORRECTIONS = ("mixture", "clopper-pearson", "none")
+UNIONS = ("paper", "ghost")
 
 
 class Rule(NamedTuple):
     """The least count that is accepted, and the probabilities that it came from."""
 
     min_count: int
-    p: float  # nominal: t / m, rounded down
+    p: float | None  # nominal: t / m, rounded down
     p_lower: float | None  # confidence bound on p, where the correction uses one
-    certified_p: float  # the certified lower bound at p_lower or p
+    certified_p: float | None  # the certified lower bound at p_lower or p
+
+
+def eta_of_bound(eta: Fraction, union: str, n: int, n_classes: int | None) -> Fraction:
+    """Return the error probability that each confidence bound may have."""
+    if union == "ghost":
+        return eta / 2
+    assert n_classes is not None
+    return eta / (n + n_classes)
 
 
 def uncorrected_rule(certificate: Certificate, t: int, m: int, m_test: int) -> Rule:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bincp._arrays import SCORE_DTYPES
 from bincp._files import replace_file
-from bincp._levels import check_level, conformal_rank
-from bincp._rules import CORRECTIONS
+from bincp._levels import check_level
+from bincp._mixture_rule import top_rank
+from bincp._rules import CORRECTIONS, UNIONS
 
 if TYPE_CHECKING:
     from bincp.calibration import BinCP
@@ -79,19 +80,21 @@ _FIELDS = {
     "p": _optional(_CLOSED_LEVEL),
     "tau": _optional(_FLOAT),
     "correction": _TEXT,
+    "union": _TEXT,
     "eta": _LEVEL,
+    "delta": _optional(_LEVEL),
     "tau_": _FLOAT,
     "min_count_": _optional(_COUNT),
-    "rank_": _COUNT,
+    "rank_": _optional(_COUNT),
     "success_rank_": _optional(_COUNT),
     "n_calibration_": _COUNT,
     "n_samples_": _optional(_COUNT),
     "n_test_samples_": _optional(_COUNT),
     "n_classes_": _optional(_COUNT),
     "dtype_": _optional(_DTYPE),
-    "p_": _FLOAT,
+    "p_": _optional(_FLOAT),
     "p_lower_": _optional(_FLOAT),
-    "certified_p_": _FLOAT,
+    "certified_p_": _optional(_FLOAT),
 }
 
 
@@ -152,37 +155,65 @@ def _decode(
 
 def _check_consistent(path: str | os.PathLike[str], rule: "BinCP") -> None:
     """Refuse a rule that no calibration could have left."""
-    sampled = (rule.min_count_, rule.success_rank_, rule.n_samples_, rule.n_test_samples_)
-    exact = all(field is None for field in (*sampled, rule.dtype_))
-    k, t, m, m_test = (field or 0 for field in sampled)
+    sampled = (rule.min_count_, rule.n_samples_, rule.n_test_samples_, rule.dtype_)
+    exact = all(field is None for field in (*sampled, rule.success_rank_))
+    k, t = rule.min_count_ or 0, rule.success_rank_ or 0
+    m, m_test = rule.n_samples_ or 0, rule.n_test_samples_ or 0
     conditions = {
-        "a field of sampled scores is missing": exact or None not in (*sampled, rule.dtype_),
+        "a field of sampled scores is missing": exact or None not in sampled,
         "`min_count_` must be in [0, m']": k <= m_test,
         "`success_rank_` must be in [0, m]": t <= m,
         "m and m' must be in [1, 2**31)": exact or all(1 <= s < 2**31 for s in (m, m_test)),
-        "`rank_` must be that of alpha and n": rule.rank_ == _rank(rule, exact),
         "`n_calibration_` must be at least 1": rule.n_calibration_ >= 1,
         "`n_classes_` must be at least 1": rule.n_classes_ is None or rule.n_classes_ >= 1,
         "at most one of `p` and `tau` may be given": rule.p is None or rule.tau is None,
-        "probabilities must be in order": 0 <= rule.certified_p_ <= rule.p_ <= 1,
-        "`p_lower_` must be in [0, p_]": rule.p_lower_ is None or 0 <= rule.p_lower_ <= rule.p_,
     }
     conditions |= _conditions_of_correction(rule, exact)
+    conditions |= _conditions_of_rank(rule, exact)
     for requirement, holds in conditions.items():
         if not holds:
             raise ValueError(f"{path}: damaged, {requirement}")
 
 
-def _rank(rule: "BinCP", exact: bool) -> int:
-    spent = rule.eta if rule.correction == "clopper-pearson" and not exact else 0
-    return conformal_rank(rule.alpha - spent, rule.n_calibration_)
-
-
 def _conditions_of_correction(rule: "BinCP", exact: bool) -> dict[str, bool]:
     bounded = rule.correction == "clopper-pearson" and not exact
+    per_class = bounded and rule.union == "paper"
     return {
         "`correction` is not one that is known": rule.correction in CORRECTIONS,
+        "`union` is not one that is known": rule.union in UNIONS,
         "`eta` must be below alpha": not bounded or rule.eta < rule.alpha,
-        "`n_classes_` is missing": not bounded or rule.n_classes_ is not None,
-        "`p_lower_` is missing": not bounded or rule.p_lower_ is not None,
+        "`n_classes_` is missing": not per_class or rule.n_classes_ is not None,
+        "`p_lower_` belongs to clopper-pearson alone": bounded == (rule.p_lower_ is not None),
+    }
+
+
+def _conditions_of_rank(rule: "BinCP", exact: bool) -> dict[str, bool]:
+    """Ranks and probabilities, or none of them with count weights."""
+    sampled = None if exact else rule.success_rank_
+    ranked = (rule.rank_, rule.p_, rule.certified_p_)
+    if rule.correction == "mixture" and not exact and (*ranked, sampled) == (None,) * 4:
+        fixed = (rule.p, rule.tau, rule.delta, rule.p_lower_)
+        return {
+            "count weights need m > m' and nothing fixed": fixed == (None,) * 4
+            and (rule.n_samples_ or 0) > (rule.n_test_samples_ or 0)
+        }
+    if None in ranked or (sampled is None and not exact):
+        return {"a rank or a probability is missing": False}
+    assert rule.rank_ is not None
+    assert rule.p_ is not None
+    assert rule.certified_p_ is not None
+    spent = rule.eta if rule.correction == "clopper-pearson" and not exact else 0
+    top = top_rank(rule.n_calibration_, rule.alpha - spent, rule.delta)
+    chosen = rule.correction == "mixture" and not exact  # then it may be any up to the top
+    return {
+        "`rank_` must be that of alpha and n": 0 <= rule.rank_ <= top
+        if chosen
+        else rule.rank_ == top,
+        "rank 0 accepts every label": rule.rank_ > 0
+        or exact
+        or (rule.min_count_ == 0 and rule.tau_ == -math.inf),
+        "`p_lower_` is of another correction": rule.p_lower_ is None
+        or rule.correction == "clopper-pearson",
+        "probabilities must be in order": 0 <= rule.certified_p_ <= rule.p_ <= 1,
+        "`p_lower_` must be in [0, p_]": rule.p_lower_ is None or 0 <= rule.p_lower_ <= rule.p_,
     }

@@ -1,10 +1,12 @@
 """Why every label ends up in every prediction set, and what would change that."""
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from bincp._binomial import cp_upper
 from bincp._levels import conformal_rank, float_below
+from bincp._rules import eta_of_bound
 
 if TYPE_CHECKING:
     from bincp.calibration import BinCP
@@ -12,8 +14,16 @@ if TYPE_CHECKING:
 
 def trivial_cause(calibrated: "BinCP") -> str | None:
     """Return the cause and the cure where sets are trivial, else None."""
+    if calibrated.rank_ == 0 and calibrated.delta is not None:
+        return _too_few_points_given(calibrated, calibrated.delta)
     if calibrated.rank_ == 0:
-        return _too_few_points(calibrated)
+        spent = calibrated.eta if calibrated.p_lower_ is not None else Fraction(0)
+        return too_few_points(calibrated.n_calibration_, calibrated.alpha, spent)
+    if (
+        calibrated.rank_ is None
+        and conformal_rank(calibrated.alpha, calibrated.n_calibration_) == 0
+    ):
+        return too_few_points(calibrated.n_calibration_, calibrated.alpha)
     if calibrated.min_count_ is None:
         return _radius(calibrated) if calibrated.certified_p_ == 0 else None
     if calibrated.min_count_ == 0:
@@ -27,18 +37,27 @@ def trivial_cause(calibrated: "BinCP") -> str | None:
     return None
 
 
-def _too_few_points(calibrated: "BinCP") -> str:
-    n = calibrated.n_calibration_
-    spent = calibrated.eta if calibrated.p_lower_ is not None else 0
-    level = calibrated.alpha - spent
+def too_few_points(n: int, alpha: Fraction, spent: Fraction = Fraction(0)) -> str:
+    """Say so where the conformal rank is 0 at the level alpha - spent."""
+    level = alpha - spent
     needed = math.ceil(1 / level) - 1
-    name = f"alpha = {float(calibrated.alpha):g}"
+    name = f"alpha = {float(alpha):g}"
     cure = f"at least {needed} calibration points or a larger alpha"
     if spent:
         name = f"alpha - eta = {float(level):g}"
-        if conformal_rank(calibrated.alpha, n):
+        if conformal_rank(alpha, n):
             cure = f"at least {needed} calibration points or a smaller eta"
     return f"n = {n} calibration points are too few for {name}; {cure} would fix it"
+
+
+def _too_few_points_given(calibrated: "BinCP", delta: Fraction) -> str:
+    alpha = calibrated.alpha
+    needed = math.ceil(math.log(delta) / math.log1p(-alpha))
+    return (
+        f"n = {calibrated.n_calibration_} calibration points are too few for "
+        f"alpha = {float(alpha):g} and delta = {float(delta):g}; about {needed} calibration "
+        "points, or a larger alpha or delta, would fix it"
+    )
 
 
 def _too_low(calibrated: "BinCP") -> str:
@@ -47,15 +66,29 @@ def _too_low(calibrated: "BinCP") -> str:
             f"tau = {calibrated.tau_!r} is out of reach for too many of the calibration points' "
             f"scores at alpha = {float(calibrated.alpha):g}; a lower tau would fix it"
         )
+    if calibrated.correction == "mixture":
+        m, m_test = calibrated.n_samples_, calibrated.n_test_samples_
+        return too_weak(calibrated.n_calibration_, m, m_test, calibrated.alpha)
     return _too_few_samples(calibrated) or _radius(calibrated)
+
+
+def too_weak(n: int, m: int | None, m_test: int | None, alpha: Fraction) -> str:
+    """Say what the mixture correction could not do: n, the samples and the radius act together."""
+    return (
+        f"no count of m' = {m_test} samples is safe to ask for with n = {n}, m = {m}, "
+        f"alpha = {float(alpha):g} and this radius; a smaller radius, more noise, more samples, "
+        "more calibration points or a larger alpha would fix it"
+    )
 
 
 def _too_few_samples(calibrated: "BinCP") -> str | None:
     """Blame the samples where even without an attack a count of 0 would be accepted."""
     p, m, m_test = calibrated.p_lower_, calibrated.n_samples_, calibrated.n_test_samples_
-    if p is None or m is None or m_test is None or calibrated.n_classes_ is None:
+    if p is None or m is None or m_test is None:
         return None
-    level = calibrated.eta / (calibrated.n_calibration_ + calibrated.n_classes_)
+    level = eta_of_bound(
+        calibrated.eta, calibrated.union, calibrated.n_calibration_, calibrated.n_classes_
+    )
     if cp_upper(0, m_test, float_below(level)) < p:
         return None
     return (
@@ -66,6 +99,8 @@ def _too_few_samples(calibrated: "BinCP") -> str | None:
 
 def _radius(calibrated: "BinCP") -> str:
     start = calibrated.p_ if calibrated.p_lower_ is None else calibrated.p_lower_
+    assert start is not None  # with count weights another cause is given
+    assert calibrated.certified_p_ is not None
     samples = "" if calibrated.n_samples_ is None else ", more samples"
     return (
         f"the radius is too large: the certificate lowers p = {start:.4g} to "

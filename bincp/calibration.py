@@ -10,19 +10,27 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp import _storage
-from bincp._arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores, round_to
-from bincp._levels import Level, check_level, conformal_rank, success_rank
-from bincp._rules import CORRECTIONS, Rule, clopper_pearson_rule, uncorrected_rule
-from bincp._selection import select_threshold
+from bincp._arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores
+from bincp._fitting import (
+    Fit,
+    Problem,
+    fit_clopper_pearson,
+    fit_mixture,
+    fit_uncorrected,
+    requirement_of,
+)
+from bincp._levels import Level, check_level
+from bincp._mixture_rule import top_rank
+from bincp._rules import CORRECTIONS, UNIONS, eta_of_bound
 from bincp._triviality import trivial_cause
 from bincp._validation import check_integer, check_threshold
 from bincp.certificates import Certificate
-from bincp.counting import check_no_nan, count_exceedances, decide
+from bincp.counting import check_no_nan, decide
 from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
+from bincp.sequential import SequentialRule, calibrated_rule
 
-__all__ = ["BinCP"]
+__all__ = ["BinCP", "one_sample"]
 
-DEFAULT_P = Fraction(3, 5)
 MAX_SAMPLES = 2**31 - 1
 
 
@@ -45,16 +53,29 @@ class BinCP:
         shortest decimal, 0.1 for 1/10.
     p : int, float, str, Decimal or Fraction, optional
         Fix p in (0, 1], chosen without the calibration and test data, and calibrate tau
-        (Algorithm 2 of the paper). 0.6 if neither `p` nor `tau` is given.
+        (Algorithm 2 of the paper). If neither `p` nor `tau` is given, p is 0.6, or for "mixture"
+        0.6 to 0.8 by the strength of the attack.
     tau : float, optional
         Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
-    correction : {"clopper-pearson", "none"}
-        Of the error of sampling. "clopper-pearson": the paper's, with confidence bounds of error
-        probability eta / (n + K) each and the conformal level alpha - eta. "none": the sampled
-        frequencies are taken for probabilities; no finite-sample guarantee. `calibrate_exact` has
-        nothing to correct and uses neither this nor `eta`.
+    correction : {"mixture", "clopper-pearson", "none"}
+        Of the error of sampling. "mixture": for the worst mixture of binomial distributions that
+        calibration leaves possible, with no confidence bound at all; far smaller sets from few
+        samples than the others, but it needs independent calibration noise, see the notes. With
+        more samples for calibration than for prediction it weighs counts, unless `p`, `tau` or a
+        training-conditional guarantee asks for ranks, for which more samples are of little use.
+        "clopper-pearson": the paper's, with confidence bounds and the conformal level alpha - eta.
+        "none": the sampled frequencies are taken for probabilities; no finite-sample guarantee.
+        `calibrate_exact` has nothing to correct and uses neither this nor `eta`.
+    union : {"paper", "ghost"}
+        How "clopper-pearson" splits eta: eta / (n + K) for each bound, as in the paper, or eta / 2
+        for each of the two bounds that matter for coverage, that of the clean test point and that
+        of its true label.
     eta : int, float, str, Decimal or Fraction
         Share of alpha spent on sampling error, in (0, alpha). Used by "clopper-pearson" only.
+    guarantee : "marginal" or ("training-conditional", delta)
+        "marginal": the coverage is at least 1 - alpha over the calibration set as well. With
+        ("training-conditional", delta), for "mixture" only, it is at least 1 - alpha given the
+        calibration set, for all calibration sets but a share delta, in (0, 1), of i.i.d. ones.
 
     Attributes
     ----------
@@ -62,25 +83,41 @@ class BinCP:
         Threshold; -inf where the calibration set is too small for alpha.
     min_count_ : int or None
         k, the least count that is accepted; None after `calibrate_exact`.
-    rank_ : int
-        j: tau (or the count) is the j-th smallest over the calibration set.
+    rank_ : int or None
+        j: tau (or the count) is the j-th smallest over the calibration set. None with count
+        weights, which "mixture" uses where m > m' and neither `p` nor `tau` is given; then
+        `success_rank_`, `p_` and `certified_p_` are None, too.
     success_rank_ : int or None
         t: at least t of the m scores of a calibration point reach its own threshold.
     n_calibration_, n_samples_, n_test_samples_ : int or None
         n, m and m'.
     dtype_ : str or None
         Dtype of the scores, e.g. "float32".
-    p_ : float
+    p_ : float or None
         Nominal p, t / m.
     p_lower_ : float or None
         Confidence bound on p, with "clopper-pearson".
-    certified_p_ : float
+    certified_p_ : float or None
         Certified lower bound at `p_lower_`, or at `p_`.
 
     Notes
     -----
     For "clopper-pearson" the test draws must be i.i.d. given the input, independent of the
     calibration, and unknown to the adversary; the draws of one calibration point must be i.i.d.
+    "mixture" needs the draws of different calibration points to be independent of each other as
+    well: one noise tensor broadcast over the calibration set, or one seed for calibration and
+    test, or antithetic draws void it. Sharing draws over the labels of an input is fine.
+    `bincp.sampling` keeps all of this.
+
+    Why "mixture" is valid. Let u(p) = P[Bin(m, p) < t] and v(p) = P[Bin(m', c(p)) < k], c the
+    certificate, and imagine m clean draws for the clean test point. At most j of n + 1
+    exchangeable points lie below the j-th smallest threshold of n, so the imagined point does with
+    probability at most j / (n + 1). Given the calibration data and the test point, that has
+    probability u(P), P the clean probability that a score reaches tau, and the true label is
+    refused at the attacked input with probability at most v(P). So the miscoverage is at most the
+    largest mean of v over all laws of P with mean of u at most j / (n + 1): the upper concave
+    envelope of the curve (u, v). k is the largest with an envelope of at most alpha there (plus
+    1e-10, for rounding). t and j are functions of n, m, m', alpha and the certificate.
 
     References
     ----------
@@ -93,7 +130,7 @@ class BinCP:
     >>> rng = np.random.default_rng(0)
     >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
     >>> true_scores = rng.normal(1, 0.3, (200, 128))          # (n, m)
-    >>> rule = bincp.BinCP(certificate, alpha=0.1).calibrate(true_scores, n_classes=3)
+    >>> rule = bincp.BinCP(certificate, alpha=0.1).calibrate(true_scores)
     >>> scores = rng.normal([[1], [0], [-1]], 0.3, (5, 3, 128))  # (n, K, m')
     >>> rule.predict_set(scores)[0]
     array([ True, False, False])
@@ -103,16 +140,16 @@ class BinCP:
 
     tau_: float
     min_count_: int | None
-    rank_: int
+    rank_: int | None
     success_rank_: int | None
     n_calibration_: int
     n_samples_: int | None
     n_test_samples_: int | None
     n_classes_: int | None
     dtype_: str | None
-    p_: float
+    p_: float | None
     p_lower_: float | None
-    certified_p_: float
+    certified_p_: float | None
 
     def __init__(
         self,
@@ -121,13 +158,17 @@ class BinCP:
         alpha: Level = 0.1,
         p: Level | None = None,
         tau: float | None = None,
-        correction: str = "clopper-pearson",
+        correction: str = "mixture",
+        union: str = "paper",
         eta: Level = 1e-3,
+        guarantee: str | tuple[str, Level] = "marginal",
     ) -> None:
         if not isinstance(certificate, Certificate):
             raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
         if not isinstance(correction, str) or correction not in CORRECTIONS:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
+        if not isinstance(union, str) or union not in UNIONS:
+            raise ValueError(f"`union` must be one of {UNIONS}, got {union!r}")
         if p is not None and tau is not None:
             raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
         self.certificate: Certificate | None = certificate
@@ -135,9 +176,20 @@ class BinCP:
         self.p = None if p is None else check_level("p", p, closed_high=True)
         self.tau = None if tau is None else check_threshold("tau", tau)
         self.correction = correction
+        self.union = union
         self.eta = check_level("eta", eta)
+        self.delta = _check_guarantee(guarantee, correction)
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
+
+    def __repr__(self) -> str:
+        settings = f"alpha={self.alpha}, correction={self.correction!r}"
+        if not self._is_calibrated():
+            return f"BinCP({settings}, not calibrated)"
+        counts = f"min_count_={self.min_count_}, n_test_samples_={self.n_test_samples_}"
+        return (
+            f"BinCP({settings}, tau_={self.tau_!r}, {counts}, n_calibration_={self.n_calibration_})"
+        )
 
     @property
     def certificate_description(self) -> dict[str, Any]:
@@ -162,6 +214,7 @@ class BinCP:
             agreement.
         n_classes : int, optional
             Number of classes K; needed by "clopper-pearson", which spends eta / (n + K) a bound.
+            Where it is given, `predict_set` refuses another K.
         n_test_samples : int, optional
             m', number of samples at prediction; m if not given.
 
@@ -182,7 +235,7 @@ class BinCP:
         ValueError
             If the scores have a wrong shape or dtype or hold NaN, or a number is out of range.
         """
-        self._require_certificate()
+        certificate = self._require_certificate()
         scores = as_scores("true_scores", true_scores)
         n, m = _check_true_scores(scores)
         m_test = (
@@ -190,21 +243,27 @@ class BinCP:
             if n_test_samples is None
             else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_SAMPLES)
         )
-        rank = conformal_rank(self._conformal_level(), n)
         classes = self._check_classes(n_classes)
+        problem = Problem(
+            certificate,
+            scores.values(),
+            scores.dtype,
+            m_test,
+            self.alpha,
+            self.p,
+            self.tau,
+            self.delta,
+        )
         try:
-            tau, t = self._find_pair(scores, rank)
+            fit = self._fit(problem, classes)
         except ValueError:
             check_no_nan("true_scores", scores)  # says where in the argument that it came from
             raise
-        rule = self._decision_rule(t, n, m, m_test, classes)
-        self.tau_ = tau if rank else -math.inf
-        self.min_count_ = rule.min_count if rank else 0
-        self.rank_ = rank
-        self.success_rank_ = t
-        self.n_calibration_ = n
-        self.n_samples_ = m
-        self.n_test_samples_ = m_test
+        rule = fit.rule
+        self.tau_ = fit.tau if fit.rank != 0 else -math.inf
+        self.min_count_ = rule.min_count if fit.rank != 0 else 0
+        self.rank_, self.success_rank_ = fit.rank, fit.t
+        self.n_calibration_, self.n_samples_, self.n_test_samples_ = n, m, m_test
         self.n_classes_ = classes
         self.dtype_ = scores.dtype
         self.p_, self.p_lower_, self.certified_p_ = rule.p, rule.p_lower, rule.certified_p
@@ -240,7 +299,8 @@ class BinCP:
         Notes
         -----
         Algorithm 1 of the paper with exact probabilities p_i: y is accepted iff p_y is at least the
-        certified lower bound of the floor(alpha (n + 1))-th smallest p_i.
+        certified lower bound of the floor(alpha (n + 1))-th smallest p_i (of a smaller one for a
+        training-conditional guarantee).
 
         Examples
         --------
@@ -260,7 +320,7 @@ class BinCP:
                 f"`tau` must be the one that the constructor fixed, if any, and `p` not given; "
                 f"got tau = {tau!r} with p = {self.p} and tau = {self.tau} in the constructor"
             )
-        rank = conformal_rank(self.alpha, values.size)
+        rank = top_rank(values.size, self.alpha, self.delta)
         p = float(np.partition(values, rank - 1)[rank - 1]) if rank else 0.0
         self.tau_ = threshold
         self.min_count_ = self.success_rank_ = None
@@ -372,7 +432,52 @@ class BinCP:
             raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
         values = as_probabilities("probabilities", probabilities)
         self._check_label_shape("probabilities", values.shape, ndim=2)
-        return values >= self.certified_p_
+        assert self.certified_p_ is not None
+        return np.asarray(values >= self.certified_p_)
+
+    def sequential_rule(self, *, spread: float | None = None) -> SequentialRule:
+        """Return a test that stops drawing early and keeps the guarantee, for the same tau.
+
+        Parameters
+        ----------
+        spread : float, optional
+            Distance of the boundaries from the line l k / m', > 0; sqrt(m') / 3 + 1/2 if not given.
+            A small one decides sooner, and asks for a smaller k.
+
+        Returns
+        -------
+        SequentialRule
+            With the largest k for which its probability of acceptance, computed exactly, passes the
+            condition that the calibration was made for.
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        ValueError
+            If the correction is not "mixture": the others bound a count of all m' draws.
+        CertificateError
+            If the object was loaded from a file.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.25))
+        >>> scores = np.random.default_rng(0).normal(1, 0.3, (200, 32))
+        >>> rule = bincp.BinCP(certificate).calibrate(scores)
+        >>> sequential = rule.sequential_rule()
+        >>> rule.min_count_, sequential.min_count, sequential.n_test_samples
+        (17, 16, 32)
+        """
+        _, m_test = self._calibrated()
+        if self.correction != "mixture":
+            raise ValueError(
+                f'`correction` must be "mixture" for a sequential rule, got {self.correction!r}'
+            )
+        requirement = requirement_of(self, self._require_certificate())
+        if requirement is None:  # nothing but to accept everything keeps the guarantee
+            return SequentialRule.curtailed(0, m_test)
+        return calibrated_rule(requirement, m_test, spread)
 
     # ---- storage ----------------------------------------------------------------------------
 
@@ -444,36 +549,26 @@ class BinCP:
             )
         return self.certificate
 
-    def _conformal_level(self) -> Fraction:
-        return self.alpha - self.eta if self.correction == "clopper-pearson" else self.alpha
-
-    def _find_pair(self, scores: Scores, rank: int) -> tuple[float, int]:
-        """Return tau and the success rank t, one of them fixed, the other calibrated."""
-        values = scores.values()
-        if self.tau is None:
-            t = success_rank(DEFAULT_P if self.p is None else self.p, values.shape[1])
-            if rank:
-                return select_threshold(values, t, rank), t
-            count_exceedances(values, -math.inf)  # still no place for NaN
-            return -math.inf, t
-        tau = float(round_to(scores.dtype, self.tau))
-        return tau, _find_success_rank(values, tau, rank)
-
     def _check_classes(self, n_classes: int | None) -> int | None:
         if n_classes is not None:
             return check_integer("n_classes", n_classes, low=1)
-        if self.correction == "clopper-pearson":
+        if self._spends_on_classes():
             raise TypeError(
-                'calibrate() needs `n_classes` with correction="clopper-pearson", got None'
+                'calibrate() needs `n_classes` with correction="clopper-pearson" and union="paper"'
+                ", got None"
             )
         return None
 
-    def _decision_rule(self, t: int, n: int, m: int, m_test: int, classes: int | None) -> Rule:
-        certificate = self._require_certificate()
+    def _spends_on_classes(self) -> bool:
+        return self.correction == "clopper-pearson" and self.union == "paper"
+
+    def _fit(self, problem: Problem, classes: int | None) -> Fit:
+        if self.correction == "mixture":
+            return fit_mixture(problem)
         if self.correction == "none":
-            return uncorrected_rule(certificate, t, m, m_test)
-        assert classes is not None
-        return clopper_pearson_rule(certificate, t, m, m_test, self.eta / (n + classes))
+            return fit_uncorrected(problem)
+        each = eta_of_bound(self.eta, self.union, problem.n, classes)
+        return fit_clopper_pearson(problem, self.eta, each)
 
     def _is_calibrated(self) -> bool:
         return hasattr(self, "tau_")
@@ -504,6 +599,23 @@ class BinCP:
             )
 
 
+def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
+    """Return delta of a training-conditional guarantee, None for the marginal one."""
+    if guarantee == "marginal":
+        return None
+    if not (isinstance(guarantee, tuple) and len(guarantee) == 2):
+        raise ValueError(
+            f'`guarantee` must be "marginal" or ("training-conditional", delta), got {guarantee!r}'
+        )
+    kind, delta = guarantee
+    if kind != "training-conditional" or correction != "mixture":
+        raise ValueError(
+            '`guarantee` must be "marginal" or, with correction="mixture", '
+            f'("training-conditional", delta), got {guarantee!r} with {correction!r}'
+        )
+    return check_level("delta", delta)
+
+
 def _check_true_scores(scores: Scores) -> tuple[int, int]:
     shape = scores.bits.shape
     if len(shape) != 2 or 0 in shape:
@@ -513,7 +625,41 @@ def _check_true_scores(scores: Scores) -> tuple[int, int]:
     return n, m
 
 
-def _find_success_rank(scores: npt.NDArray[Any], tau: float, rank: int) -> int:
-    """Return the rank-th smallest exceedance count; 0 where the rank is."""
-    counts = count_exceedances(scores, tau)
-    return int(np.partition(counts, rank - 1)[rank - 1]) if rank else 0
+def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:
+    """Return a `BinCP` for one draw of each input: robust conformal prediction with one sample.
+
+    m = m' = 1 and p = 1: tau is a conformal quantile of plain scores of noisy inputs, at a level
+    that makes up for the attack. The special case of the mixture correction that needs least.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        As in `BinCP`.
+    alpha : int, float, str, Decimal or Fraction
+        Miscoverage level in (0, 1).
+
+    Returns
+    -------
+    BinCP
+        To be calibrated on scores of shape (n, 1).
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `BinCP`.
+
+    References
+    ----------
+    Zargarbashi, Akhondzadeh and Bojchevski, "One sample is enough to make conformal prediction
+    robust", NeurIPS 2025.
+
+    Examples
+    --------
+    >>> import bincp, numpy as np
+    >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+    >>> scores = np.random.default_rng(0).normal(1, 0.3, (500, 1))
+    >>> rule = bincp.one_sample(certificate, alpha=0.1).calibrate(scores)
+    >>> rule.min_count_, rule.rank_
+    (1, 34)
+    """
+    return BinCP(certificate, alpha=alpha, p=1, correction="mixture")

@@ -1,4 +1,4 @@
-"""The command line: ``bincp demo | calibrate | predict | certify``, also ``python -m bincp``.
+"""The command line, ``bincp demo | plan | calibrate | predict | certify`` or ``python -m bincp``.
 
 A command returns a report, which `main` prints as text or as JSON; what can be wrong with the
 command line itself is found before any work is done. Exit status: 0 done, 1 failed with one line
@@ -32,8 +32,9 @@ from bincp._files import replace_file
 from bincp._levels import as_fraction, check_level, float_above, float_below
 from bincp._rules import CORRECTIONS
 from bincp._validation import check_integer, check_real
-from bincp.calibration import BinCP
+from bincp.calibration import MAX_SAMPLES, BinCP
 from bincp.errors import TrivialSetWarning
+from bincp.planning import Plan, plan
 from bincp.registry import certify, registered
 
 __all__ = ["main"]
@@ -135,6 +136,32 @@ def _demo(arguments: argparse.Namespace) -> Report:
     return Report(data, text)
 
 
+def _plan(arguments: argparse.Namespace) -> Report:
+    with _as_usage():
+        made = plan(
+            certify(arguments.smoothing, arguments.ball),
+            n=arguments.n,
+            m=arguments.m,
+            n_test_samples=arguments.n_test_samples,
+            alpha=arguments.alpha,
+            p=arguments.p,
+            n_classes=arguments.n_classes,
+            eta=arguments.eta,
+        )
+    data = _plan_data(made)
+    text = f"{arguments.smoothing!r} against {arguments.ball!r}\n{made}"
+    target = None if arguments.plot is None else _picture_file(arguments.plot)
+    if arguments.loss is not None:
+        samples = made.smallest_samples(arguments.loss)
+        data |= {"loss": arguments.loss, "smallest_samples": samples}
+        text += f"\nleast m' = m for a loss of {arguments.loss}: {samples or 'none up to 10000'}"
+    if target is not None:
+        made.plot(target)
+        data["plot"] = str(arguments.plot)
+        text += f"\nwrote {arguments.plot}: the share k / m' against m' = m"
+    return Report(data, text)
+
+
 def _calibrate(arguments: argparse.Namespace) -> Report:
     if arguments.correction == "clopper-pearson" and arguments.n_classes is None:
         raise _UsageError("--n-classes is needed with --correction clopper-pearson")
@@ -210,6 +237,34 @@ def _certify(arguments: argparse.Namespace) -> Report:
 # ---- what the commands say ------------------------------------------------------------------
 
 
+def _plan_data(made: Plan) -> dict[str, Any]:
+    return {
+        "certificate": made.certificate.describe(),
+        "n": made.n,
+        "n_samples": made.m,
+        "n_test_samples": made.n_test_samples,
+        "n_classes": made.n_classes,
+        "alpha": str(made.alpha),
+        "eta": str(made.eta),
+        "p": None if made.p is None else str(made.p),
+        "recommended_p": str(made.recommended_p),
+        "success_rank": made.success_rank,
+        "rank": made.rank,
+        "min_count": made.min_count,
+        "share": made.share,
+        "certified_p": made.certified_p,
+        "limit": made.limit,
+        "ghost_count": made.ghost_count,
+        "paper_count": made.paper_count,
+        "trivial_cause": made.trivial_cause,
+        "curtailed_draws": made.curtailed_draws,
+        "sequential_draws": made.sequential_draws,
+        "loss": None,
+        "smallest_samples": None,
+        "plot": None,
+    }
+
+
 def _rule_data(rule: BinCP) -> dict[str, Any]:
     return {
         "certificate": rule.certificate_description,
@@ -241,16 +296,19 @@ def _plain(value: Any) -> Any:
 
 
 def _rule_text(rule: BinCP) -> str:
-    chain = [f"p = {rule.p_:g}"]
+    chain = []
+    if rule.p_ is not None:
+        chain.append(f"p = {rule.p_:g}")
     if rule.p_lower_ is not None:
         chain.append(f"confidence bound {_rounded(rule.p_lower_, ROUND_FLOOR, 4)}")
-    chain.append(f"certified {_rounded(rule.certified_p_, ROUND_FLOOR, 4)}")
+    if rule.certified_p_ is not None:
+        chain.append(f"certified {_rounded(rule.certified_p_, ROUND_FLOOR, 4)}")
     return (
         f"calibrated on n = {rule.n_calibration_} points with m = {rule.n_samples_} scores each, "
         f"{rule.dtype_}\n"
         f"a label is in the set iff at least k = {rule.min_count_} of its m' = "
         f"{rule.n_test_samples_} scores reach tau = {rule.tau_!r}\n"
-        f"({', '.join(chain)})"
+        f"({', '.join(chain) or 'by count weights, for m > m'})"
     )
 
 
@@ -568,14 +626,14 @@ def _parser() -> argparse.ArgumentParser:
             "Conformal prediction sets that keep their coverage under attack.\n\n"
             "Start with `bincp demo`. With scores of a model of your own, sampled under\n"
             "random noise, `bincp calibrate` finds the decision rule, and `bincp predict`\n"
-            "applies it."
+            "applies it; `bincp plan` says beforehand how many samples are worth drawing."
         ),
         epilog="Exit status: 0 done, 1 failed, 2 wrong usage. `bincp COMMAND --help` says more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"bincp {bincp.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (_add_demo, _add_calibrate, _add_predict, _add_certify):
+    for add in (_add_demo, _add_plan, _add_calibrate, _add_predict, _add_certify):
         add(commands)
     return parser
 
@@ -651,6 +709,74 @@ def _add_demo(commands: Any) -> None:
     )
 
 
+def _add_plan(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        _plan,
+        "plan",
+        "what a calibration will find, before any model call",
+        "Print the least count k of m' scores that a calibration will ask of a label, for\n"
+        "each correction, with the number of draws that a prediction will take. It\n"
+        "depends on no scores.",
+        "Example:\n"
+        "  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.25 -n 200 -m 64 \\\n"
+        f"      --n-classes 10 --loss 0.05 --plot plan.png\n\n{SPECS}\n\n{OUTPUTS}",
+    )
+    _add_spec_arguments(parser)
+    parser.add_argument(
+        "-n", type=_integer("n"), required=True, metavar="N", help="number of calibration points"
+    )
+    parser.add_argument(
+        "-m",
+        type=_integer("m", high=MAX_SAMPLES),
+        required=True,
+        metavar="M",
+        help="scores of each of them",
+    )
+    parser.add_argument(
+        "--n-test-samples",
+        type=_integer("n_test_samples", high=MAX_SAMPLES),
+        metavar="M",
+        help="scores of each label at prediction, m' (default: m)",
+    )
+    parser.add_argument(
+        "--alpha",
+        type=_level("alpha"),
+        default="0.1",
+        help="miscoverage level; the nominal coverage is 1 - alpha (default 0.1)",
+    )
+    parser.add_argument(
+        "--p",
+        type=_level("p", closed_high=True),
+        help="share of its m scores that must reach the threshold of a calibration point "
+        "(default: chosen by n, m, m', alpha and the certificate)",
+    )
+    parser.add_argument(
+        "--n-classes",
+        type=_integer("n_classes"),
+        metavar="K",
+        help="number of labels; adds the correction of the paper",
+    )
+    parser.add_argument(
+        "--eta",
+        type=_level("eta"),
+        default="0.001",
+        help="share of alpha spent on the sampling error by clopper-pearson (default 0.001)",
+    )
+    parser.add_argument(
+        "--loss",
+        type=_level("loss"),
+        help="also print the least m' = m with which k / m' is no more than a share LOSS below "
+        "what infinitely many samples allow",
+    )
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw k / m' against m' = m; the ending of FILE says the format",
+    )
+
+
 def _add_calibrate(commands: Any) -> None:
     parser = _add_command(
         commands,
@@ -691,9 +817,8 @@ def _add_calibrate(commands: Any) -> None:
     parser.add_argument(
         "--correction",
         choices=CORRECTIONS,
-        default="clopper-pearson",
-        help='of the sampling error (default clopper-pearson); "none" has no finite-sample '
-        "guarantee",
+        default="mixture",
+        help='of the sampling error (default mixture); "none" has no finite-sample guarantee',
     )
     parser.add_argument(
         "--eta",

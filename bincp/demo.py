@@ -394,7 +394,7 @@ class _Trial:
             radius,
             rule.tau_,
             rule.min_count_,
-            rule.certified_p_,
+            float(rule.certified_p_ or 0.0),
             bincp=self._outcome(robust_sets, radius, smoothed=True),
             vanilla=self._outcome(vanilla_sets, radius, smoothed=False),
         )

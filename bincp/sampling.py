@@ -16,7 +16,7 @@ What the guarantee needs of the noise, in plain words:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -34,6 +34,7 @@ from bincp.errors import NotCalibratedError
 from bincp.noise import Phase
 from bincp.registry import certify
 from bincp.scores import NAMED_SCORES
+from bincp.sequential import SequentialRule, SequentialTracker
 from bincp.smoothing import Smoothing
 
 __all__ = [
@@ -296,9 +297,11 @@ class PredictionSets:
     sets : bool array (n, K)
         Which labels are in the set of each input.
     counts : int32 array (n, K)
-        How many of the sampled scores reach the threshold.
+        How many of the sampled scores reach the threshold, of those up to the draw at which the
+        label was decided (of all, where no draw is saved).
     forward_passes : int64 array (n,)
-        Evaluations of the model that each input took.
+        Evaluations of the model that each input took, those that turned out not to be needed
+        included.
     """
 
     sets: npt.NDArray[np.bool_]
@@ -332,7 +335,7 @@ class RobustClassifier:
         As in `sample_scores`.
     n_test_samples : int, optional
         Draws for each test input, m', by default m.
-    p, tau, correction, eta
+    p, tau, correction, union, eta, guarantee
         As in `BinCP`.
     batch_size, device, progress
         As in `sample_scores`.
@@ -382,8 +385,10 @@ class RobustClassifier:
         n_test_samples: int | None = None,
         p: Level | None = None,
         tau: float | None = None,
-        correction: str = "clopper-pearson",
+        correction: str = "mixture",
+        union: str = "paper",
         eta: Level = 1e-3,
+        guarantee: str | tuple[str, Level] = "marginal",
         batch_size: int = 256,
         seed: int = 0,
         device: torch.device | str | None = None,
@@ -394,7 +399,14 @@ class RobustClassifier:
         self.ball = ball
         self.certificate = certify(smoothing, ball)
         self.rule = BinCP(
-            self.certificate, alpha=alpha, p=p, tau=tau, correction=correction, eta=eta
+            self.certificate,
+            alpha=alpha,
+            p=p,
+            tau=tau,
+            correction=correction,
+            union=union,
+            eta=eta,
+            guarantee=guarantee,
         )
         most = noise.MAX_SAMPLES
         self.n_samples = check_integer("n_samples", n_samples, low=1, high=most)
@@ -411,6 +423,7 @@ class RobustClassifier:
             "progress": progress,
         }
         _check_options(**self._options)
+        self._sequential: SequentialRule | None = None
 
     def calibrate(self, x: ArrayLike | Iterable[Any], y: ArrayLike | None = None) -> Self:
         """Sample the scores of the calibration set and find the decision rule.
@@ -443,12 +456,15 @@ class RobustClassifier:
             n_classes, start = found, start + len(scores)
         if n_classes is None:
             raise ValueError("`x` must hold at least one calibration input, got an empty loader")
+        self._sequential = None
         self.rule.calibrate(
             np.concatenate(all_scores), n_classes=n_classes, n_test_samples=self.n_test_samples
         )
         return self
 
-    def predict(self, x: ArrayLike) -> PredictionSets:
+    def predict(
+        self, x: ArrayLike, *, sequential: bool = False, curtail: bool = True
+    ) -> PredictionSets:
         """Return the prediction sets of new inputs, which may have been perturbed.
 
         Inputs get ids by position: those of equal position in two calls share their noise. That
@@ -456,10 +472,21 @@ class RobustClassifier:
         answers may learn the noise; a service that faces one should use a new object, with a new
         seed and a new calibration, now and then.
 
+        An input is drawn until its last label is decided. The draws come in rounds over the inputs
+        that are still undecided: many inputs in one call keep the batches full. Each label is
+        decided on the draws in their order, so the sets, the counts and the forward passes of an
+        input depend neither on the batch size nor on the other inputs.
+
         Parameters
         ----------
         x : tensor or array (n, ...)
             Test inputs.
+        sequential : bool, optional
+            Decide by the sequential rule of `BinCP.sequential_rule`, which keeps the guarantee with
+            far fewer draws. Its sets are not those of the fixed rule.
+        curtail : bool, optional
+            Stop once the remaining draws cannot change a set of the fixed rule, which saves draws
+            and changes no set. False makes all m' draws and counts them all.
 
         Returns
         -------
@@ -470,19 +497,42 @@ class RobustClassifier:
         NotCalibratedError
             If `calibrate` has not been called.
         TypeError, ValueError
-            As in `sample_scores`.
+            As in `sample_scores`; and if `sequential` is true and `curtail` is not.
         """
         if not hasattr(self.rule, "tau_"):
             raise NotCalibratedError("call calibrate() before predict()")
+        for name, flag in (("sequential", sequential), ("curtail", curtail)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"`{name}` must be a bool, got {flag!r}")
+        if sequential and not curtail:
+            raise ValueError("`curtail` must be True for sequential prediction, got False")
         job = self._job(x, self.n_test_samples, "test", 0)
+        return self._predict_early(job, sequential) if curtail else self._predict_all(job)
+
+    def _predict_all(self, job: "_Job") -> PredictionSets:
         counts, dtype = _counts(job, self.rule.tau_)
+        self._check_dtype(dtype)
+        sets = self.rule.predict_set_from_counts(counts)
+        return PredictionSets(sets, counts, np.full(len(counts), self.n_test_samples))
+
+    def _predict_early(self, job: "_Job", sequential: bool) -> PredictionSets:
+        if sequential:
+            if self._sequential is None:
+                self._sequential = self.rule.sequential_rule()
+            boundaries = self._sequential
+        else:
+            assert self.rule.min_count_ is not None  # calibrated on samples
+            boundaries = SequentialRule.curtailed(self.rule.min_count_, self.n_test_samples)
+        labels, dtype = _decide(job, self.rule.tau_, boundaries, self.rule.n_classes_)
+        self._check_dtype(dtype)
+        return PredictionSets(labels.accepted, labels.counts, labels.draws.astype(np.int64))
+
+    def _check_dtype(self, dtype: str) -> None:
         if dtype != self.rule.dtype_:
             raise ValueError(
                 f"`model` must give scores of dtype {self.rule.dtype_} as in calibration, "
                 f"got {dtype}"
             )
-        sets = self.rule.predict_set_from_counts(counts)
-        return PredictionSets(sets, counts, np.full(len(counts), self.n_test_samples))
 
     def _job(self, x: Any, n_samples: int, phase: Phase, first_id: int) -> "_Job":
         options: dict[str, Any] = self._options
@@ -567,7 +617,7 @@ class _Batch:
 def _all_scores(job: _Job) -> npt.NDArray[np.floating[Any]]:
     result = None
     with _evaluating(job.model):
-        for batch in _batches(job):
+        for batch in _all_batches(job):
             scores = batch.scores.cpu().numpy()
             if result is None:
                 shape = (len(job.x), scores.shape[1], job.n_samples)
@@ -584,7 +634,7 @@ def _label_scores(job: _Job, labels: ArrayLike) -> tuple[npt.NDArray[np.floating
         raise ValueError(f"`labels` must have shape {(len(job.x),)}, got {y.shape}")
     result, n_classes = None, 0
     with _evaluating(job.model):
-        for batch in _batches(job):
+        for batch in _all_batches(job):
             if result is None:
                 n_classes = batch.scores.shape[1]
                 as_counts("labels", y, high=n_classes - 1)
@@ -600,24 +650,98 @@ def _counts(job: _Job, tau: float) -> tuple[npt.NDArray[np.int32], str]:
     """Return the counts (n, K) of scores that reach ``tau``, and the dtype of the scores."""
     counts, dtype = None, ""
     with _evaluating(job.model):
-        for batch in _batches(job):
+        for batch in _all_batches(job):
             scores = batch.scores
             if counts is None:
                 counts = np.zeros((len(job.x), scores.shape[1]), dtype=np.int32)
-                dtype = str(scores.dtype).removeprefix("torch.")
+                dtype = _dtype_name(scores)
             first, last = int(batch.sources[0]), int(batch.sources[-1]) + 1
             rows = torch.from_numpy(batch.sources - first).to(scores.device)
-            reached = (scores >= torch.tensor(tau, dtype=scores.dtype)).to(torch.int32)
+            reached = _reached(scores, tau).to(torch.int32)
             sums = reached.new_zeros(last - first, scores.shape[1]).index_add_(0, rows, reached)
             counts[first:last] += sums.cpu().numpy()
     assert counts is not None  # inputs and draws are not empty
     return counts, dtype
 
 
-def _batches(job: _Job) -> Iterator[_Batch]:
-    """Evaluate the model on all draws of all inputs, one batch of rows after the other."""
-    n_classes = None
-    for sources, draws, scores in _launched(job):
+def _decide(
+    job: _Job, tau: float, rule: SequentialRule, n_classes: int | None
+) -> tuple[SequentialTracker, str]:
+    """Draw each input until its last label is decided; return the labels and the scores' dtype.
+
+    Before the first batch nobody knows the labels, so every input gets one draw at least.
+    """
+    labels, dtype = None, ""
+    n = len(job.x)
+    what = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, max(rule.min_draws, 1)))
+    with _evaluating(job.model), _progress_bar(job, n, "input") as bar:
+        while len(what.inputs):
+            for batch in _batches(job, what, n_classes):
+                if labels is None:
+                    n_classes = batch.scores.shape[1]
+                    labels = rule.start((n, n_classes))
+                    dtype = _dtype_name(batch.scores)
+                labels.update_rows(_reached(batch.scores, tau).cpu().numpy(), batch.sources)
+            assert labels is not None  # inputs and draws are not empty
+            before = len(what.inputs)
+            inputs, numbers = labels.next_round()
+            what = _Draws(inputs, labels.draws[inputs].astype(np.int64), numbers)
+            if bar is not None:
+                bar.update(before - len(inputs))
+    assert labels is not None
+    return labels, dtype
+
+
+def _reached(scores: torch.Tensor, tau: float) -> torch.Tensor:
+    return scores >= torch.tensor(tau, dtype=scores.dtype)
+
+
+def _dtype_name(scores: torch.Tensor) -> str:
+    return str(scores.dtype).removeprefix("torch.")
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """Draws to make: ``numbers[i]`` of input ``inputs[i]``, from its draw ``first[i]`` on."""
+
+    inputs: IntArray
+    first: IntArray
+    numbers: IntArray
+
+    def batches(self, batch_size: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield (inputs, draws) of each batch: the draws of the first input, of the second, ..."""
+        ends = np.cumsum(self.numbers)
+        shifts = self.first - (ends - self.numbers)
+        for start in range(0, int(ends[-1]), batch_size):
+            rows = np.arange(start, min(start + batch_size, ends[-1]))
+            which = np.searchsorted(ends, rows, side="right")
+            yield self.inputs[which], rows + shifts[which]
+
+
+def _all_batches(job: _Job) -> Iterator[_Batch]:
+    """Evaluate the model on all draws of all inputs."""
+    n = len(job.x)
+    draws = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, job.n_samples))
+    n_batches = -(-n * job.n_samples // job.batch_size)
+    with _progress_bar(job, n_batches, "batch") as bar:
+        for batch in _batches(job, draws):
+            yield batch
+            if bar is not None:
+                bar.update()
+
+
+def _progress_bar(job: _Job, total: int, unit: str) -> Any:
+    """Return a context: the bar, or None where none was asked for."""
+    if not job.progress:
+        return nullcontext()
+    from tqdm import tqdm
+
+    return tqdm(total=total, desc=job.phase, unit=unit)
+
+
+def _batches(job: _Job, what: _Draws, n_classes: int | None = None) -> Iterator[_Batch]:
+    """Evaluate the model on some draws, one batch of rows after the other."""
+    for sources, draws, scores in _launched(job, what):
         if n_classes not in (None, scores.shape[1]):
             raise ValueError(
                 f"`model` must return {n_classes} logits as before, got {scores.shape[1]}"
@@ -633,13 +757,13 @@ def _batches(job: _Job) -> Iterator[_Batch]:
         yield _Batch(sources, draws, scores)
 
 
-def _launched(job: _Job) -> Iterator[tuple[IntArray, IntArray, torch.Tensor]]:
+def _launched(job: _Job, what: _Draws) -> Iterator[tuple[IntArray, IntArray, torch.Tensor]]:
     """Yield the scores of each batch, not yet waited for if the device works on its own.
 
     The noise of the next batch is drawn before the scores are handed out, so that the CPU draws
     while the device computes.
     """
-    upcoming = ((*rows, _noisy(job, *rows)) for rows in _rows(job))
+    upcoming = ((*rows, _noisy(job, *rows)) for rows in what.batches(job.batch_size))
     current = next(upcoming, None)
     while current is not None:
         sources, draws, inputs = current
@@ -648,19 +772,6 @@ def _launched(job: _Job) -> Iterator[tuple[IntArray, IntArray, torch.Tensor]]:
         scores = _scores(job, logits, sources, draws)
         current = next(upcoming, None)
         yield sources, draws, scores
-
-
-def _rows(job: _Job) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield (inputs, draws) of each batch: all draws of the first input, then of the second, ..."""
-    n_rows = len(job.x) * job.n_samples
-    starts: Iterable[int] = range(0, n_rows, job.batch_size)
-    if job.progress:
-        from tqdm import tqdm
-
-        starts = tqdm(starts, desc=job.phase, unit="batch")
-    for start in starts:
-        rows = np.arange(start, min(start + job.batch_size, n_rows))
-        yield np.divmod(rows, job.n_samples)
 
 
 def _noisy(job: _Job, sources: IntArray, draws: IntArray) -> torch.Tensor:

@@ -53,7 +53,7 @@ static double tail(double x, double rest)
 
 double bincp_normal_tail(double x)
 {
-    return tail(x, 0.0);
+    return isinf(x) ? 0.0 : tail(x, 0.0);
 }
 
 double bincp_normal_tail_quantile(double p)

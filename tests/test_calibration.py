@@ -13,6 +13,7 @@ from scipy import special, stats
 
 import bincp
 from bincp import balls, smoothing
+from bincp._mixture_rule import share_of_failures
 from bincp._selection import select_threshold
 
 GAUSSIAN = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.06))
@@ -21,6 +22,11 @@ SPARSE = bincp.certify(smoothing.SparseFlip(0.01, 0.6), balls.Flips(0, 2))
 CERTIFICATES = [IDENTITY, GAUSSIAN, SPARSE]
 
 rng_seeds = st.integers(0, 2**32 - 1)
+
+
+def paper(certificate, **options):
+    """BinCP with the paper's correction, unless the test says otherwise."""
+    return bincp.BinCP(certificate, **{"correction": "clopper-pearson", **options})
 
 
 def quiet(calibrate):
@@ -107,7 +113,7 @@ def test_algorithm_2_p_fixed(problem, p):
     true_scores, scores, alpha, certificate, correction = problem
     eta, each = split_eta(correction, true_scores, scores)
     tau, expected = algorithm_p_fixed(true_scores, scores, p, alpha, each, eta, certificate)
-    rule = bincp.BinCP(certificate, alpha=alpha, p=p, correction=correction)
+    rule = paper(certificate, alpha=alpha, p=p, correction=correction)
     quiet(lambda: rule.calibrate(true_scores, **shape_of(scores)))
     assert rule.tau_ == tau
     np.testing.assert_array_equal(rule.predict_set(scores), expected)
@@ -119,7 +125,7 @@ def test_algorithm_1_tau_fixed(problem, tau):
     true_scores, scores, alpha, certificate, correction = problem
     eta, each = split_eta(correction, true_scores, scores)
     t, expected = algorithm_tau_fixed(true_scores, scores, tau, alpha, each, eta, certificate)
-    rule = bincp.BinCP(certificate, alpha=alpha, tau=tau, correction=correction)
+    rule = paper(certificate, alpha=alpha, tau=tau, correction=correction)
     quiet(lambda: rule.calibrate(true_scores, **shape_of(scores)))
     assert rule.success_rank_ == t
     np.testing.assert_array_equal(rule.predict_set(scores), expected)
@@ -161,10 +167,10 @@ def test_selection_of_the_threshold_is_exact(seed, n, m, dtype, digits, data):
 # ---- counts, sets and their special cases ----------------------------------------------------
 
 
-@pytest.mark.parametrize("correction", ["clopper-pearson", "none"])
+@pytest.mark.parametrize("correction", ["mixture", "clopper-pearson", "none"])
 def test_prediction_from_counts_is_prediction_from_scores(correction):
     rng = np.random.default_rng(1)
-    rule = bincp.BinCP(GAUSSIAN, alpha=0.1, correction=correction)
+    rule = paper(GAUSSIAN, alpha=0.1, correction=correction)
     rule.calibrate(rng.normal(1, 0.3, (100, 64)).astype("float32"), n_classes=3)
     scores = rng.normal(rng.normal(0.5, 0.5, (50, 3, 1)), 0.3, (50, 3, 64)).astype("float32")
     counts = bincp.count_exceedances(scores, rule.tau_)
@@ -176,14 +182,14 @@ def test_prediction_from_counts_is_prediction_from_scores(correction):
 def test_uncorrected_at_radius_zero_accepts_exactly_the_success_rank():
     for m in (1, 3, 7, 10, 49, 100):
         for p in ("0.1", "1/3", "0.6", "0.7", "1"):
-            rule = bincp.BinCP(IDENTITY, alpha="0.5", p=p, correction="none")
+            rule = paper(IDENTITY, alpha="0.5", p=p, correction="none")
             rule.calibrate(np.arange(5.0 * m).reshape(5, m))
             assert rule.min_count_ == rule.success_rank_ == math.ceil(Fraction(p) * m)
 
 
 def test_threshold_is_taken_in_the_dtype_of_the_scores():
     scores = np.full((9, 4), 0.7, np.float32)
-    rule = bincp.BinCP(IDENTITY, alpha="0.1", tau=0.7, correction="none").calibrate(scores)
+    rule = paper(IDENTITY, alpha="0.1", tau=0.7, correction="none").calibrate(scores)
     assert rule.success_rank_ == 4  # float32(0.7) reaches 0.7 (F016)
     assert rule.tau_ == float(np.float32(0.7))
     assert rule.predict_set(scores.reshape(3, 3, 4)).all()
@@ -191,7 +197,7 @@ def test_threshold_is_taken_in_the_dtype_of_the_scores():
 
 def test_infinite_scores_are_order_statistics():  # B039
     scores = np.array([[-np.inf, 0.0], [0.0, np.inf], [np.inf, np.inf]])
-    rule = bincp.BinCP(IDENTITY, alpha="0.5", p="0.5", correction="none").calibrate(scores)
+    rule = paper(IDENTITY, alpha="0.5", p="0.5", correction="none").calibrate(scores)
     assert rule.tau_ == np.inf
     assert rule.predict_set(np.array([[[np.inf, 0.0], [0.0, 1.0]]])).tolist() == [[True, False]]
 
@@ -202,8 +208,8 @@ def test_bfloat16_tensors():
     true_scores = torch.randn(300, 16, generator=generator).to(torch.bfloat16)
     scores = torch.randn(20, 3, 16, generator=generator).to(torch.bfloat16)
     options = {"alpha": 0.2, "correction": "none"}
-    rule = bincp.BinCP(GAUSSIAN, **options).calibrate(true_scores)
-    wide = bincp.BinCP(GAUSSIAN, **options).calibrate(true_scores.float())
+    rule = paper(GAUSSIAN, **options).calibrate(true_scores)
+    wide = paper(GAUSSIAN, **options).calibrate(true_scores.float())
     assert (rule.dtype_, rule.tau_, rule.min_count_) == ("bfloat16", wide.tau_, wide.min_count_)
     np.testing.assert_array_equal(rule.predict_set(scores), wide.predict_set(scores.float()))
 
@@ -211,7 +217,7 @@ def test_bfloat16_tensors():
 def test_inputs_are_not_changed():
     scores = np.random.default_rng(0).normal(size=(300, 16))
     kept = scores.copy()
-    bincp.BinCP(GAUSSIAN, correction="none").calibrate(scores)
+    paper(GAUSSIAN, correction="none").calibrate(scores)
     np.testing.assert_array_equal(scores, kept)
 
 
@@ -225,13 +231,13 @@ def test_calibration_size_is_that_of_the_data_and_ranks_are_integers():  # B035,
         (9, 1 - 0.9, None, 0),  # 0.09999999999999998, as written
     ]:
         correction = "none" if eta is None else "clopper-pearson"
-        rule = bincp.BinCP(IDENTITY, alpha=alpha, correction=correction, eta=eta or 1e-3)
+        rule = paper(IDENTITY, alpha=alpha, correction=correction, eta=eta or 1e-3)
         quiet(lambda rule=rule, n=n: rule.calibrate(np.ones((n, 300)), n_classes=2))
         assert (rule.rank_, rule.n_calibration_) == (expected, n)
 
 
 def test_ties_at_the_threshold_are_accepted():  # F009
-    rule = bincp.BinCP(IDENTITY, alpha="0.1", p=1, correction="none")
+    rule = paper(IDENTITY, alpha="0.1", p=1, correction="none")
     rule.calibrate(np.full((19, 1), 0.5))
     assert rule.predict_set(np.full((1, 1, 1), 0.5)).all()
 
@@ -254,12 +260,18 @@ def test_exact_calibration_covers_every_population_under_the_worst_attack(
         calibration = values[:i] + values[i + 1 :]
         if not calibration:
             return
-        rule = bincp.BinCP(certificate, alpha=alpha, correction="none")
+        rule = paper(certificate, alpha=alpha, correction="none")
         quiet(lambda rule=rule, c=calibration: rule.calibrate_exact(c, tau=0.0))
         attacked = certificate.lower(p)
         covered.append(rule.predict_set_exact([[attacked]])[0, 0])
     assert Fraction(sum(map(int, covered)), len(covered)) >= 1 - Fraction(alpha)
 
+
+CORRECTED = [
+    {"correction": "clopper-pearson"},
+    {"correction": "clopper-pearson", "union": "ghost"},
+    {"correction": "mixture"},
+]
 
 # A population is a list of (share, location): scores are location + logistic noise. Everything
 # below is computed from binomial distributions, with no sampling at all.
@@ -276,24 +288,23 @@ def reach(tau, location):
     return special.expit(location - tau)
 
 
-def p_fixed_coverage(rule, certificate, population):
-    """Lower end of the coverage under the worst attack, of continuous scores with p fixed.
+def p_fixed_coverage(rule, certificate, population, accepts_at=None):
+    """Coverage under the worst attack, of continuous scores with p fixed, within 1e-6.
 
     A point's threshold is below tau iff fewer than t of its m scores reach tau, and tau_ is the
-    j-th smallest of n such thresholds. Acceptance falls with tau, so each cell of a grid counts
-    with the acceptance at its upper end.
+    j-th smallest of n such thresholds. Each cell of a grid counts with its mean acceptance.
     """
-    grid = np.concatenate([[-60], np.linspace(-12, 12, 4001), [60]])
+    grid = np.concatenate([[-60], np.linspace(-12, 12, 10_001), [60]])
     below = sum(
         share * stats.binom.cdf(rule.success_rank_ - 1, rule.n_samples_, reach(grid, location))
         for share, location in population
     )
     distribution = stats.binom.sf(rule.rank_ - 1, rule.n_calibration_, below)
+    at = accepts_at or (lambda probability: accept(rule, probability))
     accepted = sum(
-        share * accept(rule, certificate.lower(reach(grid, location)))
-        for share, location in population
+        share * at(certificate.lower(reach(grid, location))) for share, location in population
     )
-    return float(np.diff(distribution) @ accepted[1:])
+    return float(np.diff(distribution) @ (accepted[1:] + accepted[:-1]) / 2)
 
 
 def tau_fixed_coverage(rule_of, certificate, population, n, m, rank):
@@ -318,31 +329,38 @@ def accept(rule, probability):
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("certificate", CERTIFICATES)
 @pytest.mark.parametrize(("n", "alpha"), [(19, 0.1), (100, 0.05), (200, 0.3)])
-def test_corrected_coverage_with_p_fixed_is_above_nominal(certificate, n, alpha, population):
+@pytest.mark.parametrize("options", CORRECTED, ids=str)
+def test_corrected_coverage_with_p_fixed_is_above_nominal(
+    certificate, n, alpha, population, options
+):
     for m, m_test in itertools.product([16, 100], [16, 300]):
         scores = np.random.default_rng(0).normal(size=(n, m))
-        rule = bincp.BinCP(certificate, alpha=alpha)
+        rule = bincp.BinCP(certificate, alpha=alpha, p=0.6, **options)
         quiet(lambda r=rule, s=scores, k=m_test: r.calibrate(s, n_classes=4, n_test_samples=k))
         coverage = p_fixed_coverage(rule, certificate, population)
-        assert coverage >= 1 - alpha - 1e-12
+        assert coverage >= 1 - alpha - 1e-6
 
 
 @pytest.mark.parametrize("population", POPULATIONS)
 @pytest.mark.parametrize("certificate", CERTIFICATES)
 @pytest.mark.parametrize(("n", "m", "alpha"), [(19, 16, 0.1), (200, 100, 0.1)])
-def test_corrected_coverage_with_tau_fixed_is_above_nominal(certificate, n, m, alpha, population):
+@pytest.mark.parametrize("options", CORRECTED, ids=str)
+def test_corrected_coverage_with_tau_fixed_is_above_nominal(
+    certificate, n, m, alpha, population, options
+):
     def rule_of(t):
-        rule = bincp.BinCP(certificate, alpha=alpha, tau=0.0)
+        rule = bincp.BinCP(certificate, alpha=alpha, tau=0.0, **options)
         scores = np.where(np.arange(m) < t, 1.0, -1.0) * np.ones((n, 1))
         return quiet(lambda: rule.calibrate(scores, n_classes=4))
 
     rank = rule_of(m).rank_
-    assert tau_fixed_coverage(rule_of, certificate, population, n, m, rank) >= 1 - alpha
+    coverage = tau_fixed_coverage(rule_of, certificate, population, n, m, rank)
+    assert coverage >= 1 - alpha - 1e-10
 
 
 def test_uncorrected_coverage_falls_short():
     """The tests above can fail: without the correction few samples lose the guarantee."""
-    rule = bincp.BinCP(IDENTITY, alpha=0.05, correction="none", p=0.9)
+    rule = paper(IDENTITY, alpha=0.05, correction="none", p=0.9)
     rule.calibrate(np.random.default_rng(0).normal(size=(500, 256)), n_test_samples=4)
     assert p_fixed_coverage(rule, IDENTITY, [(1.0, 0.0)]) < 0.9
 
@@ -355,11 +373,144 @@ def test_sets_are_nested_in_alpha_and_radius(seed, correction):
     last = np.zeros((8, 3), bool)
     for radius, alpha in [(0, 0.3), (0, 0.1), (0.05, 0.1), (0.1, 0.1), (0.1, 0.05)]:
         certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(radius))
-        rule = bincp.BinCP(certificate, alpha=alpha, correction=correction)
+        rule = paper(certificate, alpha=alpha, correction=correction)
         quiet(lambda rule=rule: rule.calibrate(true_scores, n_classes=3))
         sets = rule.predict_set(scores)
         assert (sets >= last).all()
         last = sets
+
+
+# ---- corrections against each other ----------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    rng_seeds,
+    st.integers(19, 300),
+    st.integers(1, 64),
+    st.integers(1, 64),
+    st.sampled_from(CERTIFICATES),
+    st.sampled_from([{"p": "0.4"}, {"p": "0.7"}, {"tau": 0.9}]),
+)
+def test_mixture_asks_for_most_and_the_paper_for_least(seed, n, m, m_test, certificate, fixed):
+    """At equal ranks: alpha (n + 1) and (alpha - eta) (n + 1) have the same whole part here."""
+    rng = np.random.default_rng(seed)
+    alpha = Fraction(n // 6 * 10 + 1, 10 * (n + 1))  # a tenth of a rank to spare for eta
+    true_scores = rng.normal(1, 0.4, (n, m))
+    rules = [
+        bincp.BinCP(certificate, alpha=alpha, eta="1/20000", **fixed, **options)
+        for options in ({"correction": "mixture"}, *reversed(CORRECTED[:2]))
+    ]
+    for rule in rules:
+        quiet(lambda r=rule: r.calibrate(true_scores, n_classes=10, n_test_samples=m_test))
+    mixture, ghost, paper = rules
+    assert ghost.rank_ == paper.rank_ == n // 6
+    assert ghost.min_count_ >= paper.min_count_
+    if mixture.rank_ == n // 6:
+        assert mixture.tau_ == ghost.tau_ == paper.tau_
+        assert mixture.min_count_ >= ghost.min_count_
+
+
+def test_ghost_bounds_have_half_of_eta_each():
+    scores = np.random.default_rng(0).normal(1, 0.3, (200, 64))
+    options = {"correction": "clopper-pearson", "union": "ghost"}
+    rule = bincp.BinCP(GAUSSIAN, alpha=0.1, eta="1/100", **options).calibrate(scores)
+    t = rule.success_rank_
+    assert rule.n_classes_ is None  # K does not matter
+    assert rule.p_lower_ == pytest.approx(special.betaincinv(t, 65 - t, 0.005), rel=1e-12)
+    target = GAUSSIAN.lower(rule.p_lower_)
+    upper = [cp_upper(s, 64, 0.005) for s in range(65)]
+    assert rule.min_count_ == sum(bound < target for bound in upper)
+
+
+def test_calibration_with_more_samples_uses_all_of_them():
+    """Count weights without `p`, a success rank with it."""
+    scores = np.random.default_rng(0).normal(1, 0.3, (200, 128))
+    weighted = bincp.BinCP(GAUSSIAN, correction="mixture")
+    weighted.calibrate(scores, n_test_samples=16)
+    ranks = (weighted.rank_, weighted.success_rank_, weighted.p_, weighted.certified_p_)
+    assert ranks == (None,) * 4
+    assert weighted.tau_ in scores
+    for options, m_test in [({"p": 0.7}, 16), ({}, 128), ({}, 300), ({"tau": 0.5}, 16)]:
+        rule = bincp.BinCP(GAUSSIAN, correction="mixture", **options)
+        rule.calibrate(scores, n_test_samples=m_test)
+        assert rule.success_rank_ is not None
+        assert rule.certified_p_ == GAUSSIAN.lower(rule.p_)
+        assert rule.p_lower_ is None
+
+
+def test_one_sample_each():
+    """m = m' = 1 without an attack is conformal prediction: the j-th smallest score."""
+    scores = np.random.default_rng(0).normal(size=(99, 1))
+    rule = bincp.BinCP(IDENTITY, correction="mixture", alpha="0.1").calibrate(scores)
+    assert (rule.rank_, rule.success_rank_, rule.min_count_) == (10, 1, 1)
+    assert rule.tau_ == np.sort(scores[:, 0])[9]
+    test = rule.tau_ + np.array([[[-1e-9], [0.0], [1.0]]])
+    assert rule.predict_set(test).tolist() == [[False, True, True]]
+
+
+class TestSequentialRule:
+    @pytest.fixture
+    def scores(self):
+        return np.random.default_rng(0).normal(1, 0.3, (200, 64))
+
+    @pytest.mark.parametrize(
+        ("options", "m_test"), [({}, 64), ({}, 32), ({"p": 0.6}, 32), ({"tau": 0.8}, 32)]
+    )
+    def test_it_keeps_the_guarantee_of_each_way_to_calibrate(self, scores, options, m_test):
+        """Accepts with a probability that is nowhere below that of a fixed rule that is valid."""
+        rule = bincp.BinCP(GAUSSIAN, correction="mixture", **options)
+        rule.calibrate(scores, n_test_samples=m_test)
+        sequential = rule.sequential_rule()
+        assert sequential.n_test_samples == m_test
+        assert 0 < sequential.min_count <= rule.min_count_ + 2
+        wide = rule.sequential_rule(spread=1e6)
+        assert wide == bincp.SequentialRule.curtailed(rule.min_count_, m_test)
+
+    def test_coverage_on_populations(self, scores):
+        """The formula of the p-fixed rule, with the probability of acceptance put in for it."""
+        for certificate in CERTIFICATES:
+            rule = bincp.BinCP(certificate, correction="mixture", p=0.7).calibrate(scores)
+            sequential = rule.sequential_rule()
+            for population in POPULATIONS:
+                coverage = p_fixed_coverage(rule, certificate, population, sequential.acceptance)
+                assert coverage >= 0.9 - 1e-6
+
+    def test_everything_is_accepted_where_nothing_else_is_valid(self):
+        far = bincp.certify(smoothing.Gaussian(0.25), balls.L2(2.0))
+        for options in ({}, {"p": 0.6}, {"tau": 0.5}):
+            rule = bincp.BinCP(far, correction="mixture", **options)
+            scores = np.random.default_rng(0).normal(1, 0.3, (100, 16))
+            with pytest.warns(bincp.TrivialSetWarning):
+                rule.calibrate(scores, n_test_samples=8)
+            sequential = rule.sequential_rule()
+            assert (sequential.min_count, sequential.acceptance(0.0)) == (0, 1.0)
+
+    @pytest.mark.parametrize("correction", ["clopper-pearson", "none"])
+    def test_other_corrections_have_none(self, scores, correction):
+        rule = bincp.BinCP(GAUSSIAN, correction=correction).calibrate(scores, n_classes=3)
+        with pytest.raises(ValueError, match=f'`correction` must be "mixture" .* \'{correction}'):
+            rule.sequential_rule()
+
+    def test_order_of_calls(self, scores, tmp_path):
+        rule = bincp.BinCP(GAUSSIAN, correction="mixture")
+        with pytest.raises(bincp.NotCalibratedError, match="call calibrate"):
+            rule.sequential_rule()
+        rule.calibrate_exact(np.linspace(0.5, 1, 50), tau=0.3)
+        with pytest.raises(bincp.NotCalibratedError, match="call calibrate"):
+            rule.sequential_rule()
+        rule.calibrate(scores).save(tmp_path / "rule.json")
+        with pytest.raises(bincp.CertificateError, match="by description only"):
+            bincp.BinCP.load(tmp_path / "rule.json").sequential_rule()
+
+    @pytest.mark.parametrize(
+        ("spread", "error"),
+        [(0, ValueError), (-1.0, ValueError), (math.nan, ValueError), ("1", TypeError)],
+    )
+    def test_bad_spread(self, scores, spread, error):
+        rule = bincp.BinCP(GAUSSIAN, correction="mixture").calibrate(scores)
+        with pytest.raises(error, match="`spread`"):
+            rule.sequential_rule(spread=spread)
 
 
 # ---- trivial sets ----------------------------------------------------------------------------
@@ -399,7 +550,7 @@ def test_sets_are_nested_in_alpha_and_radius(seed, correction):
 )
 def test_trivial_sets_warn_with_cause_and_cure(options, shape, certificate, words):
     scores = np.random.default_rng(0).normal(size=shape)
-    rule = bincp.BinCP(certificate, **options)
+    rule = paper(certificate, **options)
     with pytest.warns(bincp.TrivialSetWarning) as caught:
         rule.calibrate(scores, n_classes=3)
     message = str(caught[0].message)
@@ -411,7 +562,7 @@ def test_trivial_sets_warn_with_cause_and_cure(options, shape, certificate, word
 
 def test_the_cure_cures():
     for options in ({"correction": "none"}, {"eta": 0.05}):
-        rule = bincp.BinCP(IDENTITY, alpha=0.1, **options)
+        rule = paper(IDENTITY, alpha=0.1, **options)
         with pytest.warns(bincp.TrivialSetWarning, match="at least") as caught:
             rule.calibrate(np.ones((2, 500)), n_classes=2)
         needed = int(str(caught[0].message).split("at least ")[1].split()[0])
@@ -421,7 +572,7 @@ def test_the_cure_cures():
 
 
 def test_scores_of_minus_infinity_warn():
-    rule = bincp.BinCP(IDENTITY, correction="none")
+    rule = paper(IDENTITY, correction="none")
     with pytest.warns(bincp.TrivialSetWarning, match="-inf"):
         rule.calibrate(np.full((99, 8), -np.inf))
     assert rule.predict_set(np.full((1, 2, 8), -np.inf)).all()
@@ -430,7 +581,7 @@ def test_scores_of_minus_infinity_warn():
 def test_exact_calibration_with_rank_zero_accepts_everything():
     """Also where a bound at p = 0 is only 0 up to the tolerance of the law."""
     loose = bincp.Certificate.from_bounds(lambda p: max(p, 5e-10), lambda p: p)
-    rule = bincp.BinCP(loose)
+    rule = paper(loose)
     with pytest.warns(bincp.TrivialSetWarning, match="n = 2"):
         rule.calibrate_exact([0.5, 0.6], tau=0.0)
     assert rule.predict_set_exact([[0.0, 1.0]]).all()
@@ -438,10 +589,10 @@ def test_exact_calibration_with_rank_zero_accepts_everything():
 
 def test_exact_calibration_warns_too():
     with pytest.warns(bincp.TrivialSetWarning, match="n = 3"):
-        bincp.BinCP(IDENTITY).calibrate_exact([0.5, 0.6, 0.7], tau=0)
+        paper(IDENTITY).calibrate_exact([0.5, 0.6, 0.7], tau=0)
     uniform = bincp.certify(smoothing.Uniform(0.5), balls.L1(0.9))
     with pytest.warns(bincp.TrivialSetWarning, match="radius"):
-        bincp.BinCP(uniform).calibrate_exact([0.5] * 20, tau=0)
+        paper(uniform).calibrate_exact([0.5] * 20, tau=0)
 
 
 # ---- bad input -------------------------------------------------------------------------------
@@ -472,21 +623,25 @@ def test_exact_calibration_warns_too():
         ({"tau": False}, TypeError, "`tau`"),
         ({"tau": 0.5, "p": 0.5}, ValueError, "at most one of `p` and `tau`"),
         ({"correction": "clopper"}, ValueError, "`correction` must be one of"),
+        ({"correction": None}, ValueError, "`correction` must be one of"),
+        ({"union": "none"}, ValueError, "`union` must be one of .* got 'none'"),
+        ({"union": ["ghost"]}, ValueError, "`union` must be one of"),
+        ({"union": None, "correction": "mixture"}, ValueError, "`union` must be one of"),
     ],
 )
 def test_constructor_refuses(options, error, match):  # B042
     with pytest.raises(error, match=match):
-        bincp.BinCP(GAUSSIAN, **options)
+        paper(GAUSSIAN, **options)
 
 
 def test_eta_is_not_checked_where_it_is_not_used():
-    bincp.BinCP(GAUSSIAN, alpha=0.1, eta=0.5, correction="none")
+    paper(GAUSSIAN, alpha=0.1, eta=0.5, correction="none")
 
 
 def test_constructor_refuses_what_is_no_certificate():
     for wrong in (None, balls.L2(0.1), lambda p: p):
         with pytest.raises(TypeError, match="`certificate` must be a Certificate"):
-            bincp.BinCP(wrong)
+            paper(wrong)
 
 
 @pytest.mark.parametrize(
@@ -511,7 +666,7 @@ def test_constructor_refuses_what_is_no_certificate():
     ],
 )
 def test_calibrate_refuses(scores, options, error, match):
-    rule = bincp.BinCP(GAUSSIAN)
+    rule = paper(GAUSSIAN)
     with pytest.raises(error, match=match):
         rule.calibrate(scores, **{"n_classes": 3, **options})
     with pytest.raises(bincp.NotCalibratedError, match="call calibrate"):
@@ -525,16 +680,16 @@ def test_nan_is_found_wherever_it_is(row, n, options):  # B043
     scores = np.random.default_rng(0).normal(size=(n, 8))
     scores[row % n, 3] = np.nan
     with pytest.raises(ValueError, match=rf"`true_scores`.*NaN.*\({row % n}, 3\)"):
-        bincp.BinCP(GAUSSIAN, **options).calibrate(scores, n_classes=2)
+        paper(GAUSSIAN, **options).calibrate(scores, n_classes=2)
 
 
 def test_nan_is_found_where_the_rank_is_zero():
     with pytest.raises(ValueError, match="NaN"):
-        bincp.BinCP(GAUSSIAN, alpha=0.01).calibrate(np.full((3, 4), np.nan), n_classes=2)
+        paper(GAUSSIAN, alpha=0.01).calibrate(np.full((3, 4), np.nan), n_classes=2)
 
 
 def test_predict_refuses():
-    rule = bincp.BinCP(GAUSSIAN).calibrate(np.ones((99, 200), np.float32), n_classes=3)
+    rule = paper(GAUSSIAN).calibrate(np.ones((99, 200), np.float32), n_classes=3)
     good = np.ones((2, 3, 200), np.float32)
     assert rule.predict_set(good).shape == (2, 3)
     for wrong, match in [
@@ -559,7 +714,7 @@ def test_predict_refuses():
 
 
 def test_exact_refuses():
-    rule = bincp.BinCP(GAUSSIAN, tau=0.5)
+    rule = paper(GAUSSIAN, tau=0.5)
     for wrong, match in [
         ([0.5, 1.1], "`probabilities` must be in"),
         ([0.5, math.nan], "`probabilities` must be in"),
@@ -571,14 +726,14 @@ def test_exact_refuses():
     with pytest.raises(ValueError, match="`tau`"):
         rule.calibrate_exact([0.5], tau=0.6)
     with pytest.raises(ValueError, match="`tau`"):
-        bincp.BinCP(GAUSSIAN, p=0.7).calibrate_exact([0.5], tau=0.6)
+        paper(GAUSSIAN, p=0.7).calibrate_exact([0.5], tau=0.6)
     rule.calibrate_exact([0.9] * 20, tau=0.5)
     with pytest.raises(bincp.NotCalibratedError, match="call calibrate"):
         rule.predict_set(np.ones((1, 2, 3)))
 
 
 def test_a_failed_calibration_leaves_the_last_one():
-    rule = bincp.BinCP(GAUSSIAN).calibrate(np.ones((99, 200)), n_classes=3)
+    rule = paper(GAUSSIAN).calibrate(np.ones((99, 200)), n_classes=3)
     with pytest.raises(ValueError, match="NaN"):
         rule.calibrate(np.full((99, 200), np.nan), n_classes=3)
     assert rule.predict_set(np.ones((1, 3, 200))).all()
@@ -594,13 +749,13 @@ def test_numbers_that_lie_between_doubles_are_refused():
         smoothing.Gaussian(Fraction(1, 3))
     assert balls.L2(Fraction(1, 4)).r == 0.25
     with pytest.raises(ValueError, match="`tau` must be within"):
-        bincp.BinCP(GAUSSIAN, tau=10**400)
+        paper(GAUSSIAN, tau=10**400)
     if np.finfo(np.longdouble).nmant > 52:
         wide = np.longdouble(1) - np.longdouble(2) ** -60
         with pytest.raises(ValueError, match="lies between"):
             GAUSSIAN.lower(wide)
         with pytest.raises(TypeError, match="`probabilities`"):
-            bincp.BinCP(GAUSSIAN).calibrate_exact([wide] * 20, tau=0.5)
+            paper(GAUSSIAN).calibrate_exact([wide] * 20, tau=0.5)
 
 
 def test_a_level_is_what_was_written_whatever_a_subclass_prints():
@@ -610,4 +765,60 @@ def test_a_level_is_what_was_written_whatever_a_subclass_prints():
 
         __repr__ = __str__
 
-    assert bincp.BinCP(GAUSSIAN, alpha=Odd(0.1)).alpha == Fraction(1, 10)
+    assert paper(GAUSSIAN, alpha=Odd(0.1)).alpha == Fraction(1, 10)
+
+
+# ---- the guarantee given the calibration set --------------------------------------------------
+
+
+def test_training_conditional_failures_are_a_beta_quantile():
+    for n, rank, delta in [(100, 5, "0.1"), (200, 12, "0.05"), (1000, 80, "0.01")]:
+        share = share_of_failures(rank, n, Fraction(delta))
+        exact = stats.beta.ppf(1 - float(Fraction(delta)), rank, n + 1 - rank)
+        assert exact <= float(share) <= exact * (1 + 1e-12) + 1e-12
+
+
+@pytest.mark.parametrize("certificate", [IDENTITY, GAUSSIAN])
+@pytest.mark.parametrize("population", POPULATIONS)
+def test_training_conditional_coverage_fails_for_few_calibration_sets(certificate, population):
+    """Exact: over the law of tau, coverage given tau falls short with probability <= delta."""
+    n, m, alpha, delta = 100, 16, 0.2, 0.1
+    rule = bincp.BinCP(
+        certificate, alpha=alpha, guarantee=("training-conditional", delta)
+    ).calibrate(np.random.default_rng(0).normal(size=(n, m)))
+    grid = np.linspace(-12, 12, 4001)
+    below = sum(
+        w * stats.binom.cdf(rule.success_rank_ - 1, m, reach(grid, x)) for w, x in population
+    )
+    at_most = stats.binom.sf(rule.rank_ - 1, n, below)  # P[tau <= grid]
+    covered = sum(w * accept(rule, certificate.lower(reach(grid, x))) for w, x in population)
+    fails = covered < 1 - alpha - 1e-9  # coverage falls with tau: a final segment of the grid
+    assert rule.min_count_ > 0
+    assert 1 - at_most[np.argmax(fails)] <= delta if fails.any() else True
+    marginal = bincp.BinCP(certificate, alpha=alpha).calibrate(np.ones((n, m)))
+    assert rule.rank_ < marginal.rank_
+
+
+def test_training_conditional_options():
+    for wrong in ["conditional", ("training-conditional",), ("marginal", 0.1), 0.1, None]:
+        with pytest.raises(ValueError, match="`guarantee` must be"):
+            bincp.BinCP(GAUSSIAN, guarantee=wrong)
+    with pytest.raises(ValueError, match="`delta` must be in"):
+        bincp.BinCP(GAUSSIAN, guarantee=("training-conditional", 1))
+    with pytest.raises(ValueError, match='correction="mixture"'):
+        paper(GAUSSIAN, guarantee=("training-conditional", 0.1))
+    few = bincp.BinCP(GAUSSIAN, guarantee=("training-conditional", 0.01))
+    with pytest.warns(bincp.TrivialSetWarning, match=r"delta = 0.01; about 44 calibration"):
+        few.calibrate(np.ones((43, 16)))
+    few.calibrate(np.random.default_rng(0).normal(size=(60, 64)))
+    assert few.rank_ == 1
+
+
+def test_exact_calibration_can_be_training_conditional(tmp_path):
+    values = np.linspace(0.3, 1, 99)
+    given_set = bincp.BinCP(GAUSSIAN, alpha=0.1, guarantee=("training-conditional", 0.05))
+    rule = given_set.calibrate_exact(values, tau=0.4)
+    assert rule.rank_ == 5
+    assert stats.beta.cdf(0.1, 5, 95) >= 0.95 > stats.beta.cdf(0.1, 6, 94)
+    rule.save(tmp_path / "rule.json")
+    assert bincp.BinCP.load(tmp_path / "rule.json").rank_ == 5

@@ -420,7 +420,10 @@ def test_bad_specs(capsys, noise, ball, message):
         (["--alpha", "nan"], "`alpha` must be a finite number"),
         (["--alpha", "ten"], "`alpha` must be a finite number"),
         (["--eta", "1.5"], r"`eta` must be in \(0, 1\)"),
-        (["--alpha", "0.1", "--eta", "0.1"], "`eta` must be below alpha = 0.1"),
+        (
+            ["--correction", "clopper-pearson", "--alpha", "0.1", "--eta", "0.1"],
+            "`eta` must be below alpha = 0.1",
+        ),
         (["--p", "1.01"], r"`p` must be in \(0, 1\]"),
         (["--p", "0.5", "--tau", "1"], "not allowed with"),
         (["--tau", "nan"], "`tau` must not be NaN"),
@@ -439,8 +442,9 @@ def test_bad_options(folder, capsys, options, message):  # B042, F020
 
 def test_number_of_classes_is_asked_for_where_it_is_needed(folder, capsys):
     argv = ("calibrate", "true.npy", *SPEC, "--out", "rule.json")
-    assert "--n-classes is needed" in fail(capsys, *argv, status=2)
-    run(capsys, *argv, "--correction", "none")
+    paper = ("--correction", "clopper-pearson")
+    assert "--n-classes is needed" in fail(capsys, *argv, *paper, status=2)
+    run(capsys, *argv)
 
 
 @pytest.mark.parametrize("p", ["-0.1", "1.1", "nan", "x"])
@@ -453,7 +457,7 @@ def test_a_command_is_needed(capsys):
     assert "invalid choice" in fail(capsys, "calibrte", status=2)
 
 
-@pytest.mark.parametrize("command", ["", "demo", "calibrate", "predict", "certify"])
+@pytest.mark.parametrize("command", ["", "demo", "plan", "calibrate", "predict", "certify"])
 def test_help_fits_a_terminal(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     out = run(capsys, *command.split(), "--help")
@@ -560,3 +564,63 @@ def test_demo_names_missing_packages(capsys, monkeypatch, tmp_path):
 )
 def test_demo_refuses_before_it_trains(capsys, options, message):
     assert re.search(message, fail(capsys, "demo", *options, status=2))
+
+
+# ---- plan ------------------------------------------------------------------------------------
+
+ATTACK = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.25"]
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ([], {}),
+        (["--n-classes", 10], {"n_classes": 10}),
+        (["--alpha", "1/7", "--p", "2/3"], {"alpha": "1/7", "p": "2/3"}),
+        (["--n-test-samples", 16, "--eta", "0.01"], {"n_test_samples": 16, "eta": "0.01"}),
+    ],
+)
+def test_plan_says_what_the_library_does(capsys, options, arguments):
+    told = json.loads(run(capsys, "plan", *ATTACK, "-n", 200, "-m", 64, "--json", *options))
+    certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.25))
+    plan = bincp.plan(certificate, n=200, m=64, **arguments)
+    fields = ("success_rank", "rank", "min_count", "share", "certified_p", "limit", "ghost_count",
+              "paper_count", "trivial_cause", "curtailed_draws", "sequential_draws", "n_classes",
+              "n_test_samples", "n")  # fmt: skip
+    for field in fields:
+        assert told[field] == getattr(plan, field), field
+    for field in ("alpha", "eta", "recommended_p"):
+        assert Fraction(told[field]) == getattr(plan, field)
+    assert told["p"] == (None if plan.p is None else str(plan.p))
+    assert told["certificate"] == certificate.describe()
+    assert told["loss"] is told["smallest_samples"] is told["plot"] is None
+    assert str(plan) in run(capsys, "plan", *ATTACK, "-n", 200, "-m", 64, *options)
+
+
+def test_plan_with_a_loss_and_a_picture(folder, capsys):
+    options = ("-n", 200, "-m", 16, "--loss", "0.05", "--plot", "plan.svg")
+    told = json.loads(run(capsys, "plan", *ATTACK, *options, "--json"))
+    certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.25))
+    least = bincp.plan(certificate, n=200, m=16).smallest_samples("0.05")
+    assert (told["loss"], told["smallest_samples"], told["plot"]) == ("0.05", least, "plan.svg")
+    assert "<svg" in (folder / "plan.svg").read_text()
+    out = run(capsys, "plan", *ATTACK, *options)
+    assert f"loss of 0.05: {least}\nwrote plan.svg" in out
+    out = run(capsys, "plan", *ATTACK, "-n", 5, "-m", 16, "--loss", "0.05")
+    assert "too few" in out
+    assert "loss of 0.05: none" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-n", "0", "-m", "4"], "`n` must be at least 1, got 0"),
+        (["-n", "9", "-m", "x"], "a value must be a number, got 'x'"),
+        (["-n", "9"], "the following arguments are required: -m"),
+        (["-n", "9", "-m", "4", "--loss", "1"], "`loss` must be in (0, 1), got '1'"),
+        (["-n", "9", "-m", "4", "--plot", "plan.xyz"], "the output must end in"),
+        (["-n", "9", "-m", "4", "--plot", "nowhere/plan.png"], "in a folder that exists"),
+    ],
+)
+def test_plans_that_cannot_be_meant(folder, capsys, options, message):
+    assert message in fail(capsys, "plan", *ATTACK, *options, status=2)

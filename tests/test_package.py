@@ -27,9 +27,11 @@ PUBLIC_MODULES = {
     "bincp.intervals",
     "bincp.metrics",
     "bincp.noise",
+    "bincp.planning",
     "bincp.registry",
     "bincp.sampling",
     "bincp.scores",
+    "bincp.sequential",
     "bincp.smoothing",
     "bincp.testing",
 }
@@ -203,7 +205,7 @@ def installed(wheel, tmp_path_factory):
 def test_the_wheel_holds_everything_that_users_build_on(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert "cp311-abi3" in wheel.name or sys.version_info < (3, 11)
-    for module in ("_binomial", "_count", "_noise", "_operators"):
+    for module in ("_binomial", "_count", "_noise", "_operators", "_sequential"):
         assert f"bincp/{module}.pxd" in names
         assert f"bincp/{module}.pyi" in names
         assert any(name.startswith(f"bincp/{module}.") and name.endswith(".so") for name in names)

@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 torch = pytest.importorskip("torch")
 
@@ -25,6 +26,7 @@ from bincp.sampling import (  # noqa: E402
     count_scores,
     sample_scores,
 )
+from bincp.sequential import boundaries  # noqa: E402
 from bincp.smoothing import Gaussian, SparseFlip, Uniform  # noqa: E402
 
 D, K = 6, 4
@@ -478,14 +480,13 @@ class TestRobustClassifier:
         x, y = data
         options = {"score": score, "seed": 7, "batch_size": 100}
         ours = classifier(n_samples=512, n_test_samples=256, **options).calibrate(x[:200], y[:200])
-        predicted = ours.predict(x[200:])
+        predicted = ours.predict(x[200:], curtail=False)
         true = sample_scores(
             first_coordinates, x[:200], Gaussian(0.5), 512, phase="calibration", labels=y[:200],
             **options,
         )  # fmt: skip
-        rule = BinCP(
-            certify(Gaussian(0.5), L2(0.1)), alpha=0.1, correction="clopper-pearson"
-        ).calibrate(true, n_classes=K, n_test_samples=256)
+        rule = BinCP(certify(Gaussian(0.5), L2(0.1)), alpha=0.1)
+        rule.calibrate(true, n_classes=K, n_test_samples=256)
         assert (ours.rule.tau_, ours.rule.min_count_) == (rule.tau_, rule.min_count_)
         test = sample_scores(
             first_coordinates, x[200:], Gaussian(0.5), 256, phase="test", **options
@@ -551,3 +552,283 @@ class TestRobustClassifier:
     def test_bad_arguments(self, data, call, error, message):
         with pytest.raises(error, match=message):
             call(*data)
+
+
+class TestEarlyStopping:
+    """`predict` stops drawing an input when its last label is decided."""
+
+    @pytest.fixture(params=[False, True], ids=["curtailed", "sequential"])
+    def calibrated(self, request, data):
+        """A calibrated classifier, its boundaries, and all hits (n, K, m') of the test inputs."""
+        x, y = data
+        ours = classifier(n_samples=128, n_test_samples=40, seed=3).calibrate(x[:200], y[:200])
+        ours.rule.min_count_ = 20  # labels on both sides, and some close to it
+        boundary = boundaries(20, 40, 2.5 if request.param else 1e9)
+        ours.rule.sequential_rule = lambda: boundary
+        scores = sample_scores(first_coordinates, x[200:], Gaussian(0.5), 40, phase="test", seed=3)
+        return ours, request.param, boundary, scores >= np.float32(ours.rule.tau_)
+
+    @staticmethod
+    def one_at_a_time(rule, hits):
+        counts = np.zeros(hits.shape[:2], int)
+        exits, accepted = np.full(hits.shape[:2], -1), np.zeros(hits.shape[:2], bool)
+        for draw in range(hits.shape[2] + 1):
+            live = exits < 0
+            if draw:
+                counts += live & hits[:, :, draw - 1]
+            decided, yes = rule.update(counts, draw)
+            exits[live & decided] = draw
+            accepted[live & decided] = yes[live & decided]
+        return counts, exits, accepted
+
+    def test_labels_are_frozen_at_their_own_exits(self, calibrated, data):
+        ours, sequential, rule, hits = calibrated
+        counts, exits, accepted = self.one_at_a_time(rule, hits)
+        got = ours.predict(data[0][200:], sequential=sequential)
+        np.testing.assert_array_equal(got.sets, accepted)
+        np.testing.assert_array_equal(got.counts, counts)
+        assert (got.counts.dtype, got.forward_passes.dtype) == (np.int32, np.int64)
+        last = exits.max(axis=1)
+        assert (got.forward_passes >= last).all()
+        assert (got.forward_passes <= np.minimum(last + last // 8, 40)).all()
+        assert got.forward_passes.mean() < (30 if sequential else 40)
+
+    def test_curtailed_sets_are_those_of_all_draws(self, data):
+        x, y = data
+        for p in (0.3, 0.6, 0.9):
+            ours = classifier(n_samples=64, p=p, correction="none").calibrate(x[:200], y[:200])
+            early, full = ours.predict(x[200:]), ours.predict(x[200:], curtail=False)
+            np.testing.assert_array_equal(early.sets, full.sets)
+            assert (early.counts <= full.counts).all()
+            assert (early.forward_passes <= 64).all()
+            assert (early.forward_passes < 64).any()
+            assert (full.forward_passes == 64).all()
+
+    @pytest.mark.parametrize("batch_size", [1, 7, 1000])
+    def test_batch_size_and_company_change_nothing(self, calibrated, data, batch_size):
+        ours, sequential, _, _ = calibrated
+        x = data[0][200:]
+        expected = ours.predict(x, sequential=sequential)
+        options = ours._options
+        try:
+            ours._options = {**options, "batch_size": batch_size}
+            n = 200 if batch_size == 1000 else 20
+            got = ours.predict(x[:n], sequential=sequential)
+        finally:
+            ours._options = options
+        for name in ("sets", "counts", "forward_passes"):
+            np.testing.assert_array_equal(getattr(got, name), getattr(expected, name)[:n])
+
+    @pytest.mark.parametrize("share", [1, 3, 10**9])
+    def test_rounds_change_no_set(self, calibrated, data, share, monkeypatch):
+        ours, sequential, _, hits = calibrated
+        expected = ours.predict(data[0][200:], sequential=sequential)
+        monkeypatch.setattr("bincp.sequential._SHARE_OF_A_ROUND", share)
+        got = ours.predict(data[0][200:], sequential=sequential)
+        np.testing.assert_array_equal(got.sets, expected.sets)
+        np.testing.assert_array_equal(got.counts, expected.counts)
+        if share == 10**9:  # no draw more than what is needed for certain
+            last = self.one_at_a_time(calibrated[2], hits)[1].max(axis=1)
+            np.testing.assert_array_equal(got.forward_passes, last)
+
+    def test_forward_passes_are_the_rows_that_the_model_saw(self, calibrated, data):
+        ours, sequential, _, _ = calibrated
+        rows = []
+
+        def counting(x):
+            rows.append(len(x))
+            return first_coordinates(x)
+
+        model, ours.model = ours.model, counting
+        try:
+            got = ours.predict(data[0][200:], sequential=sequential)
+        finally:
+            ours.model = model
+        assert sum(rows) == got.forward_passes.sum()
+        # Rounds are few, and all batches but the last one of each are full.
+        assert sum(n < 256 for n in rows) <= 30
+
+    def test_what_accepts_everything_takes_one_pass(self, data):
+        x, y = data
+        with pytest.warns(match="every label"):
+            ours = classifier(n_samples=16, correction="clopper-pearson").calibrate(x[:8], y[:8])
+        got = ours.predict(x[:5])
+        assert got.sets.all()
+        assert (got.forward_passes == 1).all()
+
+    def test_progress(self, data, capsys):
+        pytest.importorskip("tqdm")
+        x, y = data
+        ours = classifier(progress=True).calibrate(x[:200], y[:200])
+        capsys.readouterr()
+        ours.predict(x[:10])
+        assert "10/10" in capsys.readouterr().err
+
+    def test_errors(self, data):
+        x, y = data
+        ours = classifier().calibrate(x[:200], y[:200])
+        with pytest.raises(ValueError, match="`curtail` must be True for sequential prediction"):
+            ours.predict(x, sequential=True, curtail=False)
+        with pytest.raises(TypeError, match="`sequential` must be a bool, got 1"):
+            ours.predict(x, sequential=1)
+        with pytest.raises(ValueError, match="dtype float32 as in calibration, got float64"):
+            ours.predict(x[:3].astype(np.float64), curtail=False)
+        ours.model = lambda x: first_coordinates(x)[:, :-1]
+        with pytest.raises(ValueError, match="`model` must return 4 logits as before, got 3"):
+            ours.predict(x[:3])
+        calls = []
+
+        def late_nan(x):
+            logits = first_coordinates(x).clone()
+            if calls:
+                logits[0, 2] = math.nan
+            calls.append(len(x))
+            return logits
+
+        ours.model = late_nan
+        with pytest.raises(ValueError, match=r"NaN scores, got one for input \d+, draw \d+, label"):
+            ours.predict(x)
+
+
+class TestMixture:
+    """The mixture correction from end to end."""
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"n_samples": 32},
+            {"n_samples": 32, "n_test_samples": 48, "p": 0.6},
+            {"n_samples": 32, "tau": 0.5},
+            {"n_samples": 128, "n_test_samples": 32},
+        ],
+    )
+    def test_it_is_the_steps_taken_by_hand(self, data, options):
+        x, y = data
+        ours = classifier(correction="mixture", seed=5, **options).calibrate(x[:200], y[:200])
+        m, m_test = ours.n_samples, ours.n_test_samples
+        true = sample_scores(
+            first_coordinates, x[:200], Gaussian(0.5), m, phase="calibration", labels=y[:200],
+            seed=5,
+        )  # fmt: skip
+        fixed = {name: value for name, value in options.items() if name in ("p", "tau")}
+        rule = BinCP(certify(Gaussian(0.5), L2(0.1)), alpha=0.1, correction="mixture", **fixed)
+        rule.calibrate(true, n_test_samples=m_test)
+        assert (ours.rule.tau_, ours.rule.min_count_) == (rule.tau_, rule.min_count_)
+        scores = sample_scores(
+            first_coordinates, x[200:], Gaussian(0.5), m_test, phase="test", seed=5
+        )
+        full = ours.predict(x[200:], curtail=False)
+        np.testing.assert_array_equal(full.sets, rule.predict_set(np.ascontiguousarray(scores)))
+        np.testing.assert_array_equal(ours.predict(x[200:]).sets, full.sets)
+        assert 0.9 <= full.sets.sum(axis=1).mean() < K
+
+        sequential = rule.sequential_rule()
+        labels = sequential.start((200, K))
+        labels.update(scores >= np.float32(rule.tau_))
+        early = ours.predict(x[200:], sequential=True)
+        np.testing.assert_array_equal(early.sets, labels.accepted)
+        np.testing.assert_array_equal(early.counts, labels.counts)
+        assert early.forward_passes.mean() < 0.8 * m_test
+        # Exchangeable scores cover 181 of 201 or more, given those of the calibration set.
+        assert early.sets[np.arange(200), y[200:]].sum() >= stats.betabinom.ppf(1e-6, 200, 181, 20)
+
+    @pytest.mark.parametrize("correction", ["clopper-pearson", "none"])
+    def test_other_corrections_have_no_sequential_rule(self, data, correction):
+        x, y = data
+        ours = classifier(correction=correction, n_samples=256).calibrate(x[:200], y[:200])
+        with pytest.raises(ValueError, match='`correction` must be "mixture"'):
+            ours.predict(x[200:], sequential=True)
+
+    def test_prediction_has_a_phase_of_its_own(self, data):
+        """No argument of `predict` reaches the calibration noise, nor does the same input."""
+        x, y = data
+        rows = []
+
+        def keeping(x):
+            rows.append(x.clone().numpy())
+            return first_coordinates(x)
+
+        ours = classifier(correction="mixture", n_samples=8, model=keeping)
+        ours.calibrate(x[:50], y[:50])
+        calibration = np.concatenate(rows)
+        rows.clear()
+        ours.predict(x[:50], curtail=False)
+        test = np.concatenate(rows)
+        assert calibration.shape == test.shape == (400, D)
+        assert not np.isin(calibration, test).any()
+        with pytest.raises(TypeError, match="phase"):
+            ours.predict(x[:50], phase="calibration")
+
+
+class TestNoiseMustBeIndependent:
+    """All inputs are 0 and the score is the noise, so every score is a standard normal number.
+
+    Each trial is a calibration with 19 inputs, one draw of each, and a test input moved by -shift;
+    its set covers it with a probability that is known. Seeds are fixed; the counts of covered
+    trials have to lie where binomial ones do but for a chance of 1e-6.
+    """
+
+    N, TRIALS = 19, 400
+
+    def covered(self, radius, alpha, n=N):
+        x, y = np.zeros((n, 1), np.float32), np.zeros(n, np.int64)
+        attacked = np.full((1, 1), -radius, np.float32)
+        count = 0
+        for seed in range(self.TRIALS):
+            ours = RobustClassifier(
+                torch.nn.Identity(), Gaussian(1.0), L2(radius), alpha=alpha, n_samples=1,
+                score="logit", correction="mixture", seed=seed,
+            )  # fmt: skip
+            count += int(ours.calibrate(x, y).predict(attacked).sets[0, 0])
+        assert (ours.rule.rank_, ours.rule.min_count_) == (1, 1)
+        return count
+
+    def region(self, probability):
+        """Counts of covered trials outside of which there is a chance of 1e-6."""
+        return stats.binom.interval(1 - 1e-6, self.TRIALS, probability)
+
+    @staticmethod
+    def share(monkeypatch, phases, points):
+        """Draw one noise for both phases, for all points of a phase, or for everything."""
+        fill = noise.fill
+
+        def sharing(smoothing, x, out, sources, ids, draws, *, phase, seed):
+            ids = np.zeros_like(ids) if points else ids
+            phase = "calibration" if phases else phase
+            fill(smoothing, x, out, sources, ids, draws, phase=phase, seed=seed)
+
+        monkeypatch.setattr(noise, "fill", sharing)
+
+    def test_ours_covers(self):
+        low, high = self.region(0.95)
+        assert low <= self.covered(0.0, "0.05") <= high
+
+    def test_ours_covers_under_attack(self):
+        """The chance of being above the least of 19, from where the attack leaves it."""
+        density = stats.norm.pdf
+        least, _ = integrate.quad(
+            lambda s: stats.norm.sf(s + 0.25) * 19 * density(s) * stats.norm.sf(s) ** 18, -9, 9
+        )
+        assert 0.9 < least < 0.93
+        low, high = self.region(least)
+        assert low <= self.covered(0.25, "0.1") <= high
+
+    def test_one_noise_for_all_calibration_points_covers_half(self, monkeypatch):
+        self.share(monkeypatch, phases=False, points=True)
+        covered = self.covered(0.0, "0.05")
+        low, high = self.region(0.5)
+        assert low <= covered <= high
+        assert covered < self.region(0.95)[0]
+
+    def test_one_noise_for_all_points_of_both_phases_covers_nothing(self, monkeypatch):
+        self.share(monkeypatch, phases=True, points=True)
+        assert self.covered(0.25, "0.1") == 0
+
+    def test_one_noise_for_both_phases_covers_nothing(self, monkeypatch):
+        """One calibration point at alpha = 0.6: a test input at its place is always refused."""
+        probability = stats.norm.cdf(-0.25 / math.sqrt(2))
+        assert probability > 1 - 0.6
+        low, high = self.region(probability)
+        assert low <= self.covered(0.25, "0.6", n=1) <= high
+        self.share(monkeypatch, phases=True, points=False)
+        assert self.covered(0.25, "0.6", n=1) == 0

@@ -14,9 +14,14 @@ from bincp._storage import _FIELDS
 CERTIFICATE = bincp.certify(smoothing.SparseFlip(0.3, 0.4), balls.Flips(0, 1))
 
 
+def paper(certificate, **options):
+    """BinCP with the paper's correction, unless the test says otherwise."""
+    return bincp.BinCP(certificate, **{"correction": "clopper-pearson", **options})
+
+
 def calibrated(**options):
     scores = np.random.default_rng(3).normal(1, 0.4, (120, 80)).astype(np.float32)
-    return bincp.BinCP(CERTIFICATE, **options).calibrate(scores, n_classes=4)
+    return paper(CERTIFICATE, **options).calibrate(scores, n_classes=4)
 
 
 @pytest.fixture
@@ -50,13 +55,96 @@ def test_round_trip_is_exact(options, tmp_path):  # B074
     assert (tmp_path / "again.json").read_text() == (tmp_path / "rule.json").read_text()
 
 
+MIXTURES = {
+    "p-fixed": ({"p": "2/3"}, 80),
+    "p-fixed, by itself": ({}, 100),
+    "tau-fixed": ({"tau": 0.9}, 30),
+    "count weights": ({}, 30),
+    "training-conditional": ({"p": "2/3", "guarantee": ("training-conditional", "1/20")}, 80),
+}
+
+
+def mixture(name):
+    options, m_test = MIXTURES[name]
+    scores = np.random.default_rng(3).normal(1, 0.4, (120, 80)).astype(np.float32)
+    rule = bincp.BinCP(CERTIFICATE, correction="mixture", alpha="1/7", **options)
+    return rule.calibrate(scores, n_test_samples=m_test)
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_round_trip_of_the_mixture_correction(name, tmp_path):
+    rule = mixture(name)
+    assert rule.min_count_ > 0
+    assert (rule.rank_ is None) == (name == "count weights")
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    for field in _FIELDS:
+        assert getattr(loaded, field) == getattr(rule, field), field
+    counts = np.arange(rule.n_test_samples_ + 1)[:, None]
+    sets = rule.predict_set_from_counts(counts)
+    assert sets.sum() == rule.n_test_samples_ + 1 - rule.min_count_
+    np.testing.assert_array_equal(loaded.predict_set_from_counts(counts), sets)
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "rule.json").read_text()
+    with pytest.raises(bincp.CertificateError, match="by description only"):
+        loaded.sequential_rule()
+    assert pickle.loads(pickle.dumps(rule)).sequential_rule() == rule.sequential_rule()
+
+
+@pytest.mark.parametrize("m_test", [4, 8])
+def test_round_trip_of_trivial_mixtures(m_test, tmp_path):
+    rule = bincp.BinCP(CERTIFICATE, correction="mixture")
+    with pytest.warns(bincp.TrivialSetWarning):
+        rule.calibrate(np.ones((5, 8)), n_test_samples=m_test)
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    assert (loaded.tau_, loaded.min_count_, loaded.rank_) == (-np.inf, 0, rule.rank_)
+    assert loaded.predict_set(np.zeros((1, 2, m_test))).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("p-fixed", {"rank_": 18}),  # above alpha (n + 1)
+        ("p-fixed", {"rank_": -1}),
+        ("p-fixed", {"rank_": None}),
+        ("p-fixed", {"success_rank_": None}),
+        ("p-fixed", {"success_rank_": 81}),
+        ("p-fixed", {"min_count_": 81}),
+        ("p-fixed", {"certified_p_": None}),
+        ("p-fixed", {"rank_": None, "success_rank_": None, "p_": None, "certified_p_": None}),
+        ("tau-fixed", {"rank_": None, "success_rank_": None, "p_": None, "certified_p_": None}),
+        ("p-fixed", {"correction": "clopper-pearson"}),
+        ("p-fixed", {"correction": "Mixture"}),
+        ("p-fixed", {"union": "both"}),
+        ("p-fixed", {"p_lower_": "0x1.0p-2"}),
+        ("p-fixed", {"p_lower_": "0x1.0000000000000p-2"}),
+        ("tau-fixed", {"success_rank_": None}),
+        ("count weights", {"rank_": 3}),
+        ("count weights", {"success_rank_": 3}),
+        ("count weights", {"p_": "0x1.0000000000000p-1"}),
+        ("count weights", {"p": "1/2"}),
+        ("count weights", {"tau": "0x1.0000000000000p-1"}),
+        ("count weights", {"n_samples_": 30}),  # no more than m'
+        ("count weights", {"correction": "none"}),
+        ("count weights", {"min_count_": None}),
+    ],
+)
+def test_damaged_mixtures(name, fields, tmp_path):
+    path = tmp_path / "rule.json"
+    mixture(name).save(path)
+    change(path, **fields)
+    with pytest.raises(ValueError, match="damaged"):
+        bincp.BinCP.load(path)
+
+
 def test_round_trip_of_an_infinite_threshold_and_of_an_exact_rule(tmp_path):
-    rule = bincp.BinCP(CERTIFICATE, alpha=0.01)
+    rule = paper(CERTIFICATE, alpha=0.01)
     with pytest.warns(bincp.TrivialSetWarning):
         rule.calibrate(np.ones((5, 80)), n_classes=2)
     rule.save(tmp_path / "rule.json")
     assert bincp.BinCP.load(tmp_path / "rule.json").tau_ == -np.inf
-    exact = bincp.BinCP(CERTIFICATE).calibrate_exact(np.linspace(0.5, 1, 50), tau=0.3)
+    exact = paper(CERTIFICATE).calibrate_exact(np.linspace(0.5, 1, 50), tau=0.3)
     exact.save(tmp_path / "exact.json")
     loaded = bincp.BinCP.load(tmp_path / "exact.json")
     probabilities = np.linspace(0, 1, 40).reshape(10, 4)
@@ -87,7 +175,7 @@ def test_a_loaded_rule_refuses_another_number_of_samples(saved):
 
 def test_nothing_is_saved_before_calibration(tmp_path):
     with pytest.raises(bincp.NotCalibratedError, match="before save"):
-        bincp.BinCP(CERTIFICATE).save(tmp_path / "rule.json")
+        paper(CERTIFICATE).save(tmp_path / "rule.json")
     assert not list(tmp_path.iterdir())
 
 
@@ -190,7 +278,7 @@ def test_a_certificate_that_rounds_up_can_still_be_saved(tmp_path):
     """The law allows a bound to exceed p by rounding; a decision rule never uses more than p."""
     certificate = bincp.Certificate.from_bounds(lambda p: 1 - (1 - p))
     for p in ("1/20", "3/20", "6/20"):
-        rule = bincp.BinCP(certificate, p=p, correction="none", alpha=0.2)
+        rule = paper(certificate, p=p, correction="none", alpha=0.2)
         rule.calibrate(np.random.default_rng(0).random((50, 20)))
         rule.save(tmp_path / "rule.json")
         assert bincp.BinCP.load(tmp_path / "rule.json").min_count_ == rule.success_rank_

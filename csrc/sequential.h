@@ -1,0 +1,50 @@
+/* Truncated sequential tests of one label: accept or reject before all draws are made.
+ *
+ * After l draws of which s were hits, a label that is still undecided is accepted if s >= accept[l]
+ * and rejected if s <= reject[l], l = 0..m. The boundaries meet at the end, reject[m] = accept[m] - 1,
+ * and reject[l] < accept[l] before, so every label is decided once. Neither boundary decreases.
+ */
+#ifndef BINCP_SEQUENTIAL_H
+#define BINCP_SEQUENTIAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bincp_sequential_rule {
+    const int32_t *accept; /* m + 1 entries each */
+    const int32_t *reject;
+    int32_t m; /* draws at most, 1 <= m < 2^31 - 1 */
+} bincp_sequential_rule;
+
+/* Doubles of scratch memory that bincp_sequential_exits needs for a rule of m draws. */
+#define BINCP_SEQUENTIAL_LANES 4
+#define BINCP_SEQUENTIAL_SCRATCH(m) (BINCP_SEQUENTIAL_LANES * ((size_t)(m) + 1))
+
+/* For i < n: how a label ends whose draws are hits with probability p[i], q[i] = 1 - p[i].
+ *
+ * refused[i] and accepted[i] are the probabilities of the two decisions, each a sum of the exits it
+ * is made at: accurate however small it is. draws[i] is the expected number of draws.
+ */
+void bincp_sequential_exits(const bincp_sequential_rule *rule, const double *p, const double *q,
+                            size_t n, double *scratch, double *refused, double *accepted,
+                            double *draws);
+
+/* The labels of many inputs, in the middle of the test.
+ *
+ * counts and exits have n_labels entries an input. An exit is the number of draws at which the label
+ * was decided, or -1; the count of a decided label stays what it was at its exit. draws has one entry
+ * an input.
+ */
+typedef struct bincp_sequential_state {
+    size_t n_labels;
+    int32_t *draws;
+    int32_t *counts;
+    int32_t *exits;
+} bincp_sequential_state;
+
+/* Play n_rows draws: row r of hits (n_labels bytes, 0 or 1) is the next draw of input inputs[r], which
+ * has had less than m draws before. */
+void bincp_sequential_replay(const bincp_sequential_rule *rule, const bincp_sequential_state *state,
+                             const unsigned char *hits, const int64_t *inputs, size_t n_rows);
+
+#endif

@@ -1,0 +1,138 @@
+/* The sequential kernels on their own, for the sanitizers: `make -C tests/c`. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sequential.h"
+
+static int n_checks, n_failures;
+
+#define CHECK(condition)                                                      \
+    do {                                                                      \
+        n_checks++;                                                           \
+        if (!(condition)) {                                                   \
+            n_failures++;                                                     \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);   \
+        }                                                                     \
+    } while (0)
+
+enum { M = 9 };
+
+/* Boundaries in memory with no byte to spare: k hits of M, `spread` off the line. */
+static bincp_sequential_rule make_rule(int k, double spread)
+{
+    int32_t *accept = malloc((M + 1) * sizeof *accept), *reject = malloc((M + 1) * sizeof *reject);
+    for (int l = 0; l <= M; l++) {
+        const double line = (double)l * k / M;
+        accept[l] = (int32_t)fmin(ceil(line + spread), k);
+        reject[l] = (int32_t)fmax(floor(line - spread), k - 1 - (M - l));
+    }
+    return (bincp_sequential_rule){accept, reject, M};
+}
+
+static void free_rule(bincp_sequential_rule rule)
+{
+    free((void *)rule.accept);
+    free((void *)rule.reject);
+}
+
+/* Whether the path is accepted, whose draw l is bit l; its exit and the count there. */
+static int play(const bincp_sequential_rule *rule, unsigned path, int *exit, int *count)
+{
+    int s = 0;
+    for (int l = 0;; l++) {
+        if (s >= rule->accept[l] || s <= rule->reject[l]) {
+            *exit = l;
+            *count = s;
+            return s >= rule->accept[l];
+        }
+        s += (int)(path >> l & 1);
+    }
+}
+
+/* Every number of points around the number of lanes, against the sum over all paths. */
+static void test_exits(const bincp_sequential_rule *rule)
+{
+    for (size_t n = 1; n <= 2 * BINCP_SEQUENTIAL_LANES + 1; n++) {
+        double *scratch = malloc(BINCP_SEQUENTIAL_SCRATCH(M) * sizeof *scratch);
+        double *all = malloc(5 * n * sizeof *all);
+        double *p = all, *q = all + n, *refused = all + 2 * n, *accepted = all + 3 * n,
+               *draws = all + 4 * n;
+        for (size_t i = 0; i < n; i++) {
+            p[i] = (double)i / (double)(n > 1 ? n - 1 : 1);
+            q[i] = 1 - p[i];
+        }
+        bincp_sequential_exits(rule, p, q, n, scratch, refused, accepted, draws);
+        for (size_t i = 0; i < n; i++) {
+            double no = 0, yes = 0, mean = 0;
+            for (unsigned path = 0; path < 1u << M; path++) {
+                double weight = 1;
+                int exit, count;
+                for (int l = 0; l < M; l++) {
+                    weight *= path >> l & 1 ? p[i] : q[i];
+                }
+                *(play(rule, path, &exit, &count) ? &yes : &no) += weight;
+                mean += weight * exit;
+            }
+            CHECK(fabs(refused[i] - no) <= 1e-13 * no);
+            CHECK(fabs(accepted[i] - yes) <= 1e-13 * yes);
+            CHECK(fabs(draws[i] - mean) <= 1e-13 * mean);
+        }
+        free(all);
+        free(scratch);
+    }
+}
+
+/* All paths at once, as the labels of two inputs whose draws alternate. */
+static void test_replay(const bincp_sequential_rule *rule)
+{
+    enum { LABELS = 1 << M, ROWS = 2 * M };
+    unsigned char *hits = malloc((size_t)ROWS * LABELS);
+    int64_t *inputs = malloc(ROWS * sizeof *inputs);
+    int32_t *draws = calloc(2, sizeof *draws), *counts = calloc(2 * LABELS, sizeof *counts),
+            *exits = malloc(2 * LABELS * sizeof *exits);
+    const int at_once = rule->accept[0] <= 0 || rule->reject[0] >= 0;
+    const bincp_sequential_state state = {LABELS, draws, counts, exits};
+    for (int r = 0; r < ROWS; r++) {
+        inputs[r] = r % 2;
+        for (unsigned path = 0; path < LABELS; path++) { /* input 1 has the opposite draws */
+            hits[(size_t)r * LABELS + path] = (unsigned char)((path >> (r / 2) ^ (unsigned)r) & 1);
+        }
+    }
+    for (int i = 0; i < 2 * LABELS; i++) {
+        exits[i] = at_once ? 0 : -1;
+    }
+    for (int r = 0; r < ROWS; r += 6) { /* in rounds */
+        const int rows = ROWS - r < 6 ? ROWS - r : 6;
+        bincp_sequential_replay(rule, &state, hits + (size_t)r * LABELS, inputs + r, (size_t)rows);
+    }
+    CHECK(draws[0] == M && draws[1] == M);
+    int wrong = 0;
+    for (unsigned i = 0; i < 2 * LABELS; i++) {
+        int exit, count;
+        play(rule, i < LABELS ? i : ~i, &exit, &count);
+        wrong += exits[i] != exit || counts[i] != count;
+    }
+    CHECK(wrong == 0);
+    free(hits);
+    free(inputs);
+    free(draws);
+    free(counts);
+    free(exits);
+}
+
+int main(void)
+{
+    const double spreads[] = {0.1, 1.0, 2.5, 100.0};
+    for (int k = 0; k <= M; k++) {
+        for (size_t i = 0; i < sizeof spreads / sizeof *spreads; i++) {
+            const bincp_sequential_rule rule = make_rule(k, spreads[i]);
+            test_exits(&rule);
+            test_replay(&rule);
+            free_rule(rule);
+        }
+    }
+    printf("test_sequential: %d checks, %d failures\n", n_checks, n_failures);
+    return n_failures != 0;
+}
