@@ -17,6 +17,7 @@ Image = pytest.importorskip("PIL.Image")
 from scipy import sparse  # noqa: E402
 
 from bincp import noise  # noqa: E402
+from bincp.balls import L2  # noqa: E402
 from bincp.sampling import sample_scores  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
 
@@ -273,3 +274,24 @@ class TestCache:
     def test_names_differ(self):
         names = [setting.name for setting in scores.SETTINGS]
         assert len(set(names)) == len(names)
+
+
+def test_report_on_a_small_cache(tmp_path, monkeypatch):
+    from benchmarks.study import report
+
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 300)
+    means = np.where(np.arange(3) == labels[:, None], 1.0, 0.2)[..., None]
+    test = rng.normal(means, 0.2, (300, 3, 64)).astype(np.float32)
+    true = rng.normal(1.0, 0.2, (300, 64)).astype(np.float32)
+    monkeypatch.setattr(report.scores, "load", lambda cache, name: (true, test, labels))
+    attack = (0.25, Gaussian(0.25), L2(0.25 * 0.25))
+    monkeypatch.setattr(report, "SETTINGS", [("toy", [attack])])
+    setting = {"network": "plain", "width": 1, "n_epochs": 1, "seed": 0}
+    accuracies = dict.fromkeys(("clean_accuracy", "noisy_accuracy", "smoothed_accuracy"), 0.9)
+    (tmp_path / "toy.json").write_text(json.dumps({"setting": setting, **accuracies}))
+    report.main(["--cache", str(tmp_path), "--splits", "1", "--out", str(tmp_path / "out.md")])
+    text = (tmp_path / "out.md").read_text()
+    assert "| mixture, sequential | 32 | 32 |" in text
+    assert "0.900 smoothed" in text
+    assert "| toy | 64 | 0.25 |" in text
