@@ -119,6 +119,15 @@ class BinCP:
     envelope of the curve (u, v). k is the largest with an envelope of at most alpha there (plus
     1e-10, for rounding). t and j are functions of n, m, m', alpha and the certificate.
 
+    With tau fixed, t is an observed count, so the line over the curve may not depend on it: its
+    slope is fixed in advance, and k is the largest with v(p) <= alpha + slope (u(p) - j / (n + 1))
+    for every p. With count weights, a calibration point of which s of m scores reach tau costs
+    w(s), non-increasing in s; tau is the largest threshold at which n + 1 points, one of them at
+    the highest cost, cost at most alpha (n + 1), which bounds the mean cost of a further point by
+    alpha (conformal risk control); and v(p) is at most the expected cost at p, for every p. Given
+    the calibration set, j / (n + 1) is replaced by the 1 - delta quantile of Beta(j, n + 1 - j),
+    the law of the share below the j-th smallest of n.
+
     References
     ----------
     Zargarbashi and Bojchevski, "Robust conformal prediction with a single binary certificate",

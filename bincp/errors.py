@@ -1,7 +1,6 @@
 """Errors and warnings that bincp raises beside the built-in ``TypeError`` and ``ValueError``."""
 
 __all__ = [
-    "CertificateABIError",
     "CertificateError",
     "NotCalibratedError",
     "TrivialSetWarning",
@@ -14,10 +13,6 @@ class NotCalibratedError(RuntimeError):
 
 class CertificateError(ValueError):
     """No certificate is registered for a pair, or an operator breaks the law of certificates."""
-
-
-class CertificateABIError(ImportError):
-    """A compiled operator was built against another version of ``bincp/bincp.h``."""
 
 
 class TrivialSetWarning(UserWarning):
