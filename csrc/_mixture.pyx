@@ -18,7 +18,6 @@ cdef extern from "mixture.h":
         const double *u, const double *v, size_t n, double x) nogil
     bincp_envelope bincp_point_envelope(
         const double *u, const double *v, size_t n, double x) nogil
-    double bincp_corner_height(const double *u, const double *v, size_t n, double slope) nogil
 
 
 cdef extern from "normal.h":
@@ -75,12 +74,6 @@ def point_envelope(const double[::1] u, const double[::1] v, double x):
     check_lengths(u.shape[0], v.shape[0], v.shape[0])
     cdef bincp_envelope result = bincp_point_envelope(&u[0], &v[0], <size_t> u.shape[0] - 1, x)
     return result.value, result.slope
-
-
-def corner_height(const double[::1] u, const double[::1] v, double slope):
-    """Return the intercept of the lowest line of that slope above the curve."""
-    check_lengths(u.shape[0], v.shape[0], v.shape[0])
-    return bincp_corner_height(&u[0], &v[0], <size_t> u.shape[0] - 1, slope)
 
 
 cdef int check_lengths(Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:

@@ -106,9 +106,3 @@ bincp_envelope bincp_point_envelope(const double *u, const double *v, size_t n, 
 {
     return envelope(u, v, n + 1, x);
 }
-
-double bincp_corner_height(const double *u, const double *v, size_t n, double slope)
-{
-    const size_t i = highest(u + 1, v, n, slope);
-    return v[i] - slope * u[i + 1];
-}

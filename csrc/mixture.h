@@ -37,7 +37,4 @@ bincp_envelope bincp_point_envelope(const double *u, const double *v, size_t n, 
 void bincp_binomial_means(const double *w, int64_t m, const double *p, const double *q, size_t n,
                           double *out);
 
-/* max over cells of (v[i] - slope u[i + 1]). */
-double bincp_corner_height(const double *u, const double *v, size_t n, double slope);
-
 #endif

@@ -148,6 +148,16 @@ static double *falling(size_t n, double end, int steps)
     return values;
 }
 
+/* The intercept of the lowest line of this slope above all corners (u[i + 1], v[i]). */
+static double corner_height(const double *u, const double *v, size_t n, double slope)
+{
+    double height = v[0] - slope * u[1];
+    for (size_t i = 1; i < n; ++i) {
+        height = fmax(height, v[i] - slope * u[i + 1]);
+    }
+    return height;
+}
+
 static void test_envelopes(void)
 {
     const int steps[] = {0, 0, 3, 10}; /* with few steps many coordinates are equal */
@@ -164,7 +174,7 @@ static void test_envelopes(void)
             CHECK(corner.value >= point.value - 1e-12);
             CHECK(corner.slope >= 0.0);
             /* The line of that slope is what proves the bound. */
-            const double height = bincp_corner_height(u, v, n, corner.slope);
+            const double height = corner_height(u, v, n, corner.slope);
             CHECK(fabs(height + corner.slope * x - corner.value) <= 1e-12);
             for (size_t i = 0; i < n; ++i) {
                 CHECK(v[i] <= height + corner.slope * u[i + 1] + 1e-12 * (1.0 + corner.slope));
@@ -183,7 +193,7 @@ static void test_ends(void)
     CHECK(bincp_corner_envelope(u, v, 1, 0.7).value == 1.0);
     CHECK(bincp_point_envelope(u, v, 1, 0.0).value == 0.0);
     CHECK(bincp_point_envelope(u, v, 1, 0.25).value == 0.25);
-    CHECK(bincp_corner_height(u, v, 1, 0.5) == 1.0);
+    CHECK(corner_height(u, v, 1, 0.5) == 1.0);
     /* No point fails, and no point but the first one does. */
     const double never[] = {0.0, 0.0, 0.0}, first[] = {1.0, 0.0, 0.0}, all[] = {1.0, 1.0, 1.0};
     CHECK(bincp_corner_envelope(first, never, 2, 0.1).value == 0.1); /* with (1, 1) */
