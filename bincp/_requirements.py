@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._curve import Array, Curve
-from bincp._levels import float_below
+from bincp._levels import float_above, float_below
 from bincp._mixture import corner_envelope, point_envelope
 
 TOLERANCE = 1e-10
@@ -66,7 +66,7 @@ class MeanFailure(Requirement):
 
     @property
     def _x(self) -> float:
-        return -float_below(-self.share)
+        return float_above(self.share)
 
     @property
     def _target(self) -> float:

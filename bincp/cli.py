@@ -709,6 +709,25 @@ def _add_demo(commands: Any) -> None:
     )
 
 
+def _add_alpha(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--alpha",
+        type=_level("alpha"),
+        default="0.1",
+        help="miscoverage level; the nominal coverage is 1 - alpha (default 0.1)",
+    )
+
+
+def _add_eta(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--eta",
+        type=_level("eta"),
+        default="0.001",
+        help="part of alpha, itself a probability, that clopper-pearson spends on the "
+        "sampling error (default 0.001)",
+    )
+
+
 def _add_plan(commands: Any) -> None:
     parser = _add_command(
         commands,
@@ -739,12 +758,7 @@ def _add_plan(commands: Any) -> None:
         metavar="M",
         help="scores of each label at prediction, m' (default: m)",
     )
-    parser.add_argument(
-        "--alpha",
-        type=_level("alpha"),
-        default="0.1",
-        help="miscoverage level; the nominal coverage is 1 - alpha (default 0.1)",
-    )
+    _add_alpha(parser)
     parser.add_argument(
         "--p",
         type=_level("p", closed_high=True),
@@ -757,12 +771,7 @@ def _add_plan(commands: Any) -> None:
         metavar="K",
         help="number of labels; adds the correction of the paper",
     )
-    parser.add_argument(
-        "--eta",
-        type=_level("eta"),
-        default="0.001",
-        help="share of alpha spent on the sampling error by clopper-pearson (default 0.001)",
-    )
+    _add_eta(parser)
     parser.add_argument(
         "--loss",
         type=_level("loss"),
@@ -796,18 +805,13 @@ def _add_calibrate(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="RULE", help="JSON file to write"
     )
-    parser.add_argument(
-        "--alpha",
-        type=_level("alpha"),
-        default="0.1",
-        help="miscoverage level; the nominal coverage is 1 - alpha (default 0.1)",
-    )
+    _add_alpha(parser)
     fixed = parser.add_mutually_exclusive_group()
     fixed.add_argument(
         "--p",
         type=_level("p", closed_high=True),
         help="share of its m scores that must reach the threshold of a calibration point; tau is "
-        "calibrated (default 0.6)",
+        "calibrated (default 0.6, or 0.6 to 0.8 by the certificate for mixture)",
     )
     fixed.add_argument(
         "--tau",
@@ -820,12 +824,7 @@ def _add_calibrate(commands: Any) -> None:
         default="mixture",
         help='of the sampling error (default mixture); "none" has no finite-sample guarantee',
     )
-    parser.add_argument(
-        "--eta",
-        type=_level("eta"),
-        default="0.001",
-        help="share of alpha spent on the sampling error by clopper-pearson (default 0.001)",
-    )
+    _add_eta(parser)
     parser.add_argument(
         "--n-classes",
         type=_integer("n_classes"),

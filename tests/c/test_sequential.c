@@ -1,21 +1,11 @@
 /* The sequential kernels on their own, for the sanitizers: `make -C tests/c`. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sequential.h"
 
-static int n_checks, n_failures;
-
-#define CHECK(condition)                                                      \
-    do {                                                                      \
-        n_checks++;                                                           \
-        if (!(condition)) {                                                   \
-            n_failures++;                                                     \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);   \
-        }                                                                     \
-    } while (0)
+#include "check.h"
 
 enum { M = 9 };
 
@@ -133,6 +123,5 @@ int main(void)
             free_rule(rule);
         }
     }
-    printf("test_sequential: %d checks, %d failures\n", n_checks, n_failures);
-    return n_failures != 0;
+    return report("sequential");
 }
