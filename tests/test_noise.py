@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bincp import _noise, noise
-from bincp.noise import draw
+from bincp import _noise
+from bincp.noise import _additive, _keys, _laws, draw
 from bincp.smoothing import Gaussian, SparseFlip, Uniform
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +29,7 @@ def row(smoothing, n, *, seed=0, phase="calibration", id=0, number=0, x=None, dt
     """One row of noise."""
     x = np.zeros((1, n), dtype=dtype) if x is None else x
     out = np.empty_like(x)
-    noise.fill(
+    _laws.fill(
         smoothing, x, out, np.array([0]), np.array([id]), np.array([number]), phase=phase, seed=seed
     )
     return out[0]
@@ -99,7 +99,7 @@ def test_uniform_is_the_word_as_a_signed_number(seed, id, number, n):  # noqa: A
     signed = np.where(w >= 2**31, w - 2**32, w) + 0.5
     result = row(Uniform(0.5), n, seed=seed, id=id, number=number, phase="test")
     np.testing.assert_array_equal(result, (signed / 2**32).astype(np.float32))
-    u = noise.score_numbers(np.array([id]), np.array([number]), phase="test", seed=seed)
+    u = _keys.score_numbers(np.array([id]), np.array([number]), phase="test", seed=seed)
     first = words(1, seed=seed, stream=3, id=id, number=number)[0]
     assert u[0] == np.float32((first + 0.5) / 2**32)
 
@@ -198,7 +198,7 @@ def test_nothing_but_the_key_matters_b054_b058_b059(smoothing, dtype, n, m, d, s
     cut = data.draw(st.integers(0, n * m))
     for part in (slice(0, cut), slice(cut, None)):
         args = sources[part], keys[sources[part]], draws[part]
-        noise.fill(smoothing, x, out[part], *args, phase="calibration", seed=seed)
+        _laws.fill(smoothing, x, out[part], *args, phase="calibration", seed=seed)
     np.testing.assert_array_equal(out, full[sources, draws])
     shorter = data.draw(st.integers(1, d))
     np.testing.assert_array_equal(
@@ -257,7 +257,7 @@ def test_coverage_needs_independent_calibration_noise(shared, expected):
 
 @given(scale=st.floats(1e-300, 3e38))
 def test_scales_are_rounded_up(scale):
-    rounded = noise._float32_at_least(scale)
+    rounded = _additive._float32_at_least(scale)
     assert float(np.float32(rounded)) == rounded >= scale
     assert float(np.nextafter(np.float32(rounded), np.float32(0))) < scale
 

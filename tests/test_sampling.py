@@ -18,6 +18,7 @@ from bincp import noise, scores  # noqa: E402
 from bincp.balls import L2, Flips, Linf  # noqa: E402
 from bincp.calibration import BinCP  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
+from bincp.noise import _keys, _laws  # noqa: E402
 from bincp.registry import certify  # noqa: E402
 from bincp.sampling import (  # noqa: E402
     NormalizedModel,
@@ -52,7 +53,7 @@ class TestNumbers:
         noisy = noise.draw(smoothing, x, 7, **options)
         logits = first_coordinates(torch.from_numpy(noisy.reshape(35, D)))
         values = logits.softmax(-1).numpy().reshape(5, 7, K)
-        u = noise.score_numbers(
+        u = _keys.score_numbers(
             np.repeat(options["indices"], 7), np.tile(np.arange(7), 5), phase="test", seed=2**40 + 1
         ).reshape(5, 7)
         expected = {
@@ -790,14 +791,14 @@ class TestNoiseMustBeIndependent:
     @staticmethod
     def share(monkeypatch, phases, points):
         """Draw one noise for both phases, for all points of a phase, or for everything."""
-        fill = noise.fill
+        fill = _laws.fill
 
         def sharing(smoothing, x, out, sources, ids, draws, *, phase, seed):
             ids = np.zeros_like(ids) if points else ids
             phase = "calibration" if phases else phase
             fill(smoothing, x, out, sources, ids, draws, phase=phase, seed=seed)
 
-        monkeypatch.setattr(noise, "fill", sharing)
+        monkeypatch.setattr(_laws, "fill", sharing)
 
     def test_ours_covers(self):
         low, high = self.region(0.95)

@@ -39,7 +39,7 @@ import torch
 
 from benchmarks.study import data, networks
 from bincp import noise
-from bincp.noise import Phase
+from bincp.noise._keys import Phase
 from bincp.sampling import sample_scores
 from bincp.smoothing import Gaussian, SparseFlip
 

@@ -1,27 +1,9 @@
-"""Perturbation balls: the set of inputs that an adversary may choose from.
-
-Radii are in the units of the tensor that gets the noise.
-"""
+"""Balls of the norms of a vector."""
 
 from dataclasses import dataclass
-from typing import Self
 
 from bincp._validation import check_integer, check_real
-
-__all__ = ["L1", "L2", "Ball", "Flips", "Linf"]
-
-
-@dataclass(frozen=True)
-class Ball:
-    """Base of the perturbation balls; a subclass is a frozen dataclass of its parameters."""
-
-    def inverse(self) -> Self:
-        """Return the inverted ball: the clean inputs that could have led to a perturbed one.
-
-        A ball of a norm is its own inverse; a ball that treats directions differently is not, and
-        overrides this method.
-        """
-        return self
+from bincp.balls._base import Ball
 
 
 @dataclass(frozen=True)
@@ -119,40 +101,3 @@ class Linf(_NormBall):
 
 def _dimension(value: int) -> int:
     return check_integer("dim", value, low=1, high=2**63 - 1)
-
-
-@dataclass(frozen=True)
-class Flips(Ball):
-    """Binary perturbations: at most so many 0 -> 1 (additions) and 1 -> 0 (deletions).
-
-    Parameters
-    ----------
-    additions : int
-        Largest number of zeros that the adversary sets, in [0, 2^31).
-    deletions : int
-        Largest number of ones that the adversary clears, in [0, 2^31).
-
-    Raises
-    ------
-    TypeError
-        If a number is not an integer.
-    ValueError
-        If a number is negative, or 2^31 or more.
-
-    Examples
-    --------
-    >>> Flips(additions=1, deletions=3).inverse()
-    Flips(additions=3, deletions=1)
-    """
-
-    additions: int
-    deletions: int
-
-    def __post_init__(self) -> None:
-        for name in ("additions", "deletions"):
-            number = check_integer(name, getattr(self, name), low=0, high=2**31 - 1)
-            object.__setattr__(self, name, number)
-
-    def inverse(self) -> "Flips":
-        """Return the ball with additions and deletions exchanged."""
-        return Flips(additions=self.deletions, deletions=self.additions)

@@ -1,20 +1,14 @@
-"""The built-in operators: one factory a pair of smoothing scheme and ball.
-
-A factory turns parameters into the constants of a compiled operator. Each constant is rounded so
-that the bounds can only become wider.
-"""
+"""Operators of additive noise."""
 
 import math
 from fractions import Fraction
 
 from bincp import _operators
 from bincp._levels import float_above
-from bincp.balls import L1, L2, Flips, Linf
+from bincp.balls import L1, L2, Linf
 from bincp.certificates import Certificate
 from bincp.registry import register_built_in
-from bincp.smoothing import Gaussian, SparseFlip, Uniform
-
-_MAX_CELLS = 10**10  # about ten seconds of convolution, which cannot be interrupted
+from bincp.smoothing import Gaussian, Uniform
 
 
 @register_built_in(Gaussian, L2)
@@ -41,20 +35,6 @@ def uniform_l1(smoothing: Uniform, ball: L1) -> Certificate:
     """Shift by r / (2 half_width) and clip (Yang et al. 2020, Levine and Feizi 2021); exact."""
     shift = float_above(Fraction(ball.r) / (2 * Fraction(smoothing.half_width)))
     return Certificate._from_operator(_operators.uniform(shift))
-
-
-@register_built_in(SparseFlip, Flips)
-def sparse_flips(smoothing: SparseFlip, ball: Flips) -> Certificate:
-    """Fill additions + deletions + 1 likelihood-ratio regions (Bojchevski et al. 2020); exact."""
-    cells = (ball.additions + 1) * (ball.deletions + 1)
-    if cells > _MAX_CELLS:
-        raise ValueError(
-            f"`ball` must have (additions + 1) (deletions + 1) <= {_MAX_CELLS}, got {ball!r}"
-        )
-    operator = _operators.sparse(
-        ball.additions, ball.deletions, smoothing.p_plus, smoothing.p_minus
-    )
-    return Certificate._from_operator(operator)
 
 
 def _gaussian(smoothing: Gaussian, distance: Fraction, **note: str) -> Certificate:

@@ -1,0 +1,10 @@
+"""Perturbation balls: the set of inputs that an adversary may choose from.
+
+Radii are in the units of the tensor that gets the noise.
+"""
+
+from bincp.balls._base import Ball
+from bincp.balls._flips import Flips
+from bincp.balls._norms import L1, L2, Linf
+
+__all__ = ["L1", "L2", "Ball", "Flips", "Linf"]

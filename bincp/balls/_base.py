@@ -1,0 +1,17 @@
+"""What every perturbation ball is: a frozen dataclass of parameters that knows its inverse."""
+
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True)
+class Ball:
+    """Base of the perturbation balls; a subclass is a frozen dataclass of its parameters."""
+
+    def inverse(self) -> Self:
+        """Return the inverted ball: the clean inputs that could have led to a perturbed one.
+
+        A ball of a norm is its own inverse; a ball that treats directions differently is not, and
+        overrides this method.
+        """
+        return self

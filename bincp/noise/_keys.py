@@ -1,0 +1,58 @@
+"""The key of a draw: seed, phase, id of the input and number of the draw."""
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp import _noise
+from bincp._arrays import ArrayLike, as_counts
+from bincp._validation import check_integer
+
+Phase = Literal["calibration", "test"]
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.floating[Any]]
+
+PHASES = {"calibration": _noise.CALIBRATION, "test": _noise.TEST}
+SCORE_STREAMS = {"calibration": _noise.CALIBRATION_SCORE, "test": _noise.TEST_SCORE}
+MAX_SAMPLES = 2**31 - 1
+
+
+def check_phase(phase: object) -> None:
+    """Refuse anything but the two phases."""
+    if not isinstance(phase, str):
+        raise TypeError(f"`phase` must be 'calibration' or 'test', got {phase!r}")
+    if phase not in PHASES:
+        raise ValueError(f"`phase` must be 'calibration' or 'test', got {phase!r}")
+
+
+def check_seed(seed: object) -> None:
+    """Refuse seeds that are not one 64-bit number."""
+    check_integer("seed", seed, low=0, high=2**64 - 1)
+
+
+def check_indices(indices: ArrayLike | None, n: int, phase: Phase) -> IntArray:
+    """Return the ids of n inputs; calibration inputs must have ids of their own."""
+    if indices is None:
+        return np.arange(n)
+    ids = np.ascontiguousarray(as_counts("indices", indices, high=_noise.MAX_ID))
+    if ids.shape != (n,):
+        raise ValueError(f"`indices` must have shape {(n,)}, got {ids.shape}")
+    if phase == "calibration":
+        values, counts = np.unique(ids, return_counts=True)
+        if len(values) < n:
+            again = int(values[np.argmax(counts > 1)])
+            raise ValueError(
+                "`indices` must differ in the calibration phase (equal ids get equal noise, and "
+                f"the guarantee needs independent noise), got {again} more than once"
+            )
+    return ids
+
+
+def score_numbers(
+    ids: IntArray, draws: IntArray, *, phase: Phase, seed: int
+) -> npt.NDArray[np.float32]:
+    """Return a number, uniform on (0, 1], for each evaluation of a score that is random itself."""
+    numbers = np.empty(len(ids), np.float32)
+    _noise.unit_numbers(seed, SCORE_STREAMS[phase], ids, draws, numbers)
+    return numbers

@@ -1,0 +1,28 @@
+"""Monte-Carlo scores of smoothed torch models, and prediction sets from a model in one object.
+
+The noise is keyed by (seed, phase, input id, draw), see `bincp.noise`: results do not depend on the
+batch size, the order of the inputs or the device, beyond what the model itself adds (the last bits
+of a matrix product may depend on the shape of the batch). It is drawn on the CPU, in float32, and
+copied to the device, while the device works on the batch before.
+
+What the guarantee needs of the noise, in plain words:
+
+* The draws of one calibration input are independent, and so are those of different calibration
+  inputs: calibration ids must differ, over all calls that make up one calibration.
+* Test draws are independent of all calibration noise. The two phases see to that; never calibrate
+  on scores that were drawn in the phase "test", nor predict from those of the phase "calibration".
+* The adversary who picks the test input does not know the test noise: keep the seed secret where
+  that matters. Test inputs may share noise with each other, and labels of one input always do.
+"""
+
+from bincp.sampling._classifier import PredictionSets, RobustClassifier
+from bincp.sampling._functions import count_scores, sample_scores
+from bincp.sampling._normalized import NormalizedModel
+
+__all__ = [
+    "NormalizedModel",
+    "PredictionSets",
+    "RobustClassifier",
+    "count_scores",
+    "sample_scores",
+]

@@ -1,0 +1,258 @@
+"""Evaluate a model on noisy inputs, batch by batch, and keep scores, counts or decisions."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bincp._arrays import ArrayLike, as_counts
+from bincp.noise import _keys, _laws
+from bincp.noise._keys import IntArray
+from bincp.sampling._jobs import Job, Model, integers
+from bincp.scores import NAMED_SCORES
+from bincp.sequential import SequentialRule, SequentialTracker
+
+
+def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:
+    result = None
+    with _evaluating(job.model):
+        for batch in _all_batches(job):
+            scores = batch.scores.cpu().numpy()
+            if result is None:
+                shape = (len(job.x), scores.shape[1], job.n_samples)
+                result = np.empty(shape, dtype=scores.dtype)
+            result[batch.sources, :, batch.draws] = scores
+    assert result is not None  # inputs and draws are not empty
+    return result
+
+
+def label_scores(job: Job, labels: ArrayLike) -> tuple[npt.NDArray[np.floating[Any]], int]:
+    """Return the scores (n, m) of the given labels, and K."""
+    y = integers("labels", labels)
+    if y.shape != (len(job.x),):
+        raise ValueError(f"`labels` must have shape {(len(job.x),)}, got {y.shape}")
+    result, n_classes = None, 0
+    with _evaluating(job.model):
+        for batch in _all_batches(job):
+            if result is None:
+                n_classes = batch.scores.shape[1]
+                as_counts("labels", y, high=n_classes - 1)
+                dtype = batch.scores[:0].cpu().numpy().dtype
+                result = np.empty((len(y), job.n_samples), dtype=dtype)
+            own = torch.from_numpy(y[batch.sources]).to(batch.scores.device)[:, None]
+            result[batch.sources, batch.draws] = batch.scores.gather(1, own)[:, 0].cpu().numpy()
+    assert result is not None  # inputs and draws are not empty
+    return result, n_classes
+
+
+def count(job: Job, tau: float) -> tuple[npt.NDArray[np.int32], str]:
+    """Return the counts (n, K) of scores that reach ``tau``, and the dtype of the scores."""
+    counts, dtype = None, ""
+    with _evaluating(job.model):
+        for batch in _all_batches(job):
+            scores = batch.scores
+            if counts is None:
+                counts = np.zeros((len(job.x), scores.shape[1]), dtype=np.int32)
+                dtype = _dtype_name(scores)
+            first, last = int(batch.sources[0]), int(batch.sources[-1]) + 1
+            rows = torch.from_numpy(batch.sources - first).to(scores.device)
+            reached = _reached(scores, tau).to(torch.int32)
+            sums = reached.new_zeros(last - first, scores.shape[1]).index_add_(0, rows, reached)
+            counts[first:last] += sums.cpu().numpy()
+    assert counts is not None  # inputs and draws are not empty
+    return counts, dtype
+
+
+def decide(
+    job: Job, tau: float, rule: SequentialRule, n_classes: int | None
+) -> tuple[SequentialTracker, str]:
+    """Draw each input until its last label is decided; return the labels and the scores' dtype.
+
+    Before the first batch nobody knows the labels, so every input gets one draw at least.
+    """
+    labels, dtype = None, ""
+    n = len(job.x)
+    what = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, max(rule.min_draws, 1)))
+    with _evaluating(job.model), _progress_bar(job, n, "input") as bar:
+        while len(what.inputs):
+            for batch in _batches(job, what, n_classes):
+                if labels is None:
+                    n_classes = batch.scores.shape[1]
+                    labels = rule.start((n, n_classes))
+                    dtype = _dtype_name(batch.scores)
+                labels.update_rows(_reached(batch.scores, tau).cpu().numpy(), batch.sources)
+            assert labels is not None  # inputs and draws are not empty
+            before = len(what.inputs)
+            inputs, numbers = labels.next_round()
+            what = _Draws(inputs, labels.draws[inputs].astype(np.int64), numbers)
+            if bar is not None:
+                bar.update(before - len(inputs))
+    assert labels is not None
+    return labels, dtype
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The scores of some rows; row r is a draw of input ``sources[r]``."""
+
+    sources: IntArray
+    draws: IntArray
+    scores: torch.Tensor
+
+
+def _reached(scores: torch.Tensor, tau: float) -> torch.Tensor:
+    return scores >= torch.tensor(tau, dtype=scores.dtype)
+
+
+def _dtype_name(scores: torch.Tensor) -> str:
+    return str(scores.dtype).removeprefix("torch.")
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """Draws to make: ``numbers[i]`` of input ``inputs[i]``, from its draw ``first[i]`` on."""
+
+    inputs: IntArray
+    first: IntArray
+    numbers: IntArray
+
+    def batches(self, batch_size: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield (inputs, draws) of each batch: the draws of the first input, of the second, ..."""
+        ends = np.cumsum(self.numbers)
+        shifts = self.first - (ends - self.numbers)
+        for start in range(0, int(ends[-1]), batch_size):
+            rows = np.arange(start, min(start + batch_size, ends[-1]))
+            which = np.searchsorted(ends, rows, side="right")
+            yield self.inputs[which], rows + shifts[which]
+
+
+def _all_batches(job: Job) -> Iterator[_Batch]:
+    """Evaluate the model on all draws of all inputs."""
+    n = len(job.x)
+    draws = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, job.n_samples))
+    n_batches = -(-n * job.n_samples // job.batch_size)
+    with _progress_bar(job, n_batches, "batch") as bar:
+        for batch in _batches(job, draws):
+            yield batch
+            if bar is not None:
+                bar.update()
+
+
+def _progress_bar(job: Job, total: int, unit: str) -> Any:
+    """Return a context: the bar, or None where none was asked for."""
+    if not job.progress:
+        return nullcontext()
+    from tqdm import tqdm
+
+    return tqdm(total=total, desc=job.phase, unit=unit)
+
+
+def _batches(job: Job, what: _Draws, n_classes: int | None = None) -> Iterator[_Batch]:
+    """Evaluate the model on some draws, one batch of rows after the other."""
+    for sources, draws, scores in _launched(job, what):
+        if n_classes not in (None, scores.shape[1]):
+            raise ValueError(
+                f"`model` must return {n_classes} logits as before, got {scores.shape[1]}"
+            )
+        n_classes = scores.shape[1]
+        missing = torch.isnan(scores)
+        if bool(missing.any()):
+            row, label = (int(i) for i in missing.nonzero()[0])
+            raise ValueError(
+                f"`model` must not give NaN scores, got one for input {sources[row]}, "
+                f"draw {draws[row]}, label {label}"
+            )
+        yield _Batch(sources, draws, scores)
+
+
+def _launched(job: Job, what: _Draws) -> Iterator[tuple[IntArray, IntArray, torch.Tensor]]:
+    """Yield the scores of each batch, not yet waited for if the device works on its own.
+
+    The noise of the next batch is drawn before the scores are handed out, so that the CPU draws
+    while the device computes.
+    """
+    upcoming = ((*rows, _noisy(job, *rows)) for rows in what.batches(job.batch_size))
+    current = next(upcoming, None)
+    while current is not None:
+        sources, draws, inputs = current
+        logits = job.model(inputs.to(job.device, non_blocking=True))
+        _check_logits(logits, len(sources))
+        scores = _scores(job, logits, sources, draws)
+        current = next(upcoming, None)
+        yield sources, draws, scores
+
+
+def _noisy(job: Job, sources: IntArray, draws: IntArray) -> torch.Tensor:
+    # A fresh tensor each time: the model may keep it, and a copy to the device may still read it.
+    dtype = torch.float32 if job.x.dtype == np.float32 else torch.float64
+    rows = torch.empty(
+        (len(sources), *job.x.shape[1:]), dtype=dtype, pin_memory=job.device.type == "cuda"
+    )
+    first, last = sources[0], sources[-1] + 1
+    _laws.fill(
+        job.smoothing,
+        job.x[first:last],
+        rows.numpy(),
+        sources - first,
+        job.ids[sources],
+        draws,
+        phase=job.phase,
+        seed=job.seed,
+    )
+    return rows
+
+
+def _scores(job: Job, logits: torch.Tensor, sources: IntArray, draws: IntArray) -> torch.Tensor:
+    if callable(job.score):
+        scores = job.score(logits)
+        if not isinstance(scores, torch.Tensor):
+            raise TypeError(f"`score` must return a tensor, got {type(scores).__name__}")
+        if scores.shape != logits.shape or not scores.is_floating_point():
+            raise ValueError(
+                f"`score` must return floating-point numbers of shape {tuple(logits.shape)}, "
+                f"got {scores.dtype} of shape {tuple(scores.shape)}"
+            )
+        return _widened(scores)
+    named = NAMED_SCORES[job.score]
+    logits = _widened(logits)
+    values = logits if named.of_logits else logits.softmax(-1)
+    if not named.random:
+        return named.formula(values)  # type: ignore[no-any-return]
+    u = _keys.score_numbers(job.ids[sources], draws, phase=job.phase, seed=job.seed)
+    numbers = torch.from_numpy(u).to(logits.device, torch.float64)[:, None]
+    return named.formula(values, numbers)  # type: ignore[no-any-return]
+
+
+def _widened(values: torch.Tensor) -> torch.Tensor:
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def _check_logits(logits: object, n_rows: int) -> None:
+    if not isinstance(logits, torch.Tensor):
+        raise TypeError(f"`model` must return a tensor of logits, got {type(logits).__name__}")
+    if logits.ndim != 2 or logits.shape[0] != n_rows or logits.shape[1] == 0:
+        raise ValueError(
+            f"`model` must return logits of shape ({n_rows}, K) for a batch of {n_rows}, "
+            f"got shape {tuple(logits.shape)}"
+        )
+    if not logits.is_floating_point():
+        raise ValueError(f"`model` must return floating-point logits, got {logits.dtype}")
+
+
+@contextmanager
+def _evaluating(model: Model) -> Iterator[None]:
+    """Set evaluation mode, without gradients; every submodule gets its own mode back."""
+    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    modes = [module.training for module in modules]
+    try:
+        if isinstance(model, torch.nn.Module):
+            model.eval()
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode

@@ -1,0 +1,173 @@
+"""Scores of smoothed inputs, and counts of those that reach a threshold."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bincp._arrays import ArrayLike
+from bincp._validation import check_threshold
+from bincp.noise._keys import Phase
+from bincp.sampling import _engine
+from bincp.sampling._jobs import Job, Model, Score
+from bincp.smoothing import Smoothing
+
+
+def sample_scores(
+    model: Model,
+    x: ArrayLike,
+    smoothing: Smoothing,
+    n_samples: int,
+    *,
+    phase: Phase,
+    indices: ArrayLike | None = None,
+    score: Score = "tps",
+    labels: ArrayLike | None = None,
+    batch_size: int = 256,
+    seed: int = 0,
+    device: torch.device | str | None = None,
+    progress: bool = False,
+) -> npt.NDArray[np.floating[Any]]:
+    """Sample the scores of smoothed inputs.
+
+    Parameters
+    ----------
+    model : torch.nn.Module or callable
+        Maps a batch (b, ...) to logits (b, K). A module is evaluated in eval mode, and each of its
+        submodules gets its own mode back afterwards; no gradients are recorded.
+    x : tensor or array (n, ...)
+        Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor on
+        another device is copied to the CPU, where the noise is drawn.
+    smoothing : Gaussian, Uniform or SparseFlip
+        The smoothing scheme. SparseFlip needs inputs of zeros and ones.
+    n_samples : int
+        Draws for each input, m.
+    phase : "calibration" or "test"
+        What the scores are for. The phases use independent noise (see the notes of `bincp.sampling`).
+    indices : array-like (n,) of int, optional
+        Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise. If
+        one calibration takes several calls, pass ids that differ over all of them.
+    score : str or callable, optional
+        "tps", "aps", "raps", "margin" or "logit" (see `bincp.scores`; aps and raps draw a new keyed
+        number for each evaluation), or a callable that maps logits (b, K) to scores (b, K).
+    labels : array-like (n,) of int, optional
+        If given, only the scores of these labels are kept: what calibration needs.
+    batch_size : int, optional
+        Rows of a forward pass. A batch may hold several draws of several inputs.
+    seed : int, optional
+        In [0, 2**64).
+    device : torch.device or str, optional
+        Where the model is evaluated; a module is moved there, and stays there. By default, where
+        the module is, or else where `x` is.
+    progress : bool, optional
+        Show a progress bar (needs tqdm).
+
+    Returns
+    -------
+    array (n, K, m), or (n, m) if labels are given
+        float64 if the model returns float64, else float32: logits of 16 bits are widened before the
+        score is taken.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the model does not return a tensor.
+    ValueError
+        If an argument has a wrong value, shape or dtype (labels out of range, equal ids in the
+        calibration phase, inputs of 16 bits), or the model returns a wrong shape or a NaN.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bincp.sampling import sample_scores
+    >>> from bincp.smoothing import Gaussian
+    >>> model = torch.nn.Linear(4, 3)
+    >>> x = torch.zeros(5, 4)
+    >>> sample_scores(model, x, Gaussian(sigma=0.5), 16, phase="test").shape
+    (5, 3, 16)
+    >>> y = [0, 1, 2, 0, 1]
+    >>> sample_scores(model, x, Gaussian(sigma=0.5), 16, phase="calibration", labels=y).shape
+    (5, 16)
+    """
+    job = Job.checked(
+        model,
+        x,
+        smoothing,
+        n_samples,
+        phase=phase,
+        indices=indices,
+        score=score,
+        batch_size=batch_size,
+        seed=seed,
+        device=device,
+        progress=progress,
+    )
+    if labels is None:
+        return _engine.all_scores(job)
+    return _engine.label_scores(job, labels)[0]
+
+
+def count_scores(
+    model: Model,
+    x: ArrayLike,
+    smoothing: Smoothing,
+    n_samples: int,
+    tau: float,
+    *,
+    phase: Phase,
+    indices: ArrayLike | None = None,
+    score: Score = "tps",
+    batch_size: int = 256,
+    seed: int = 0,
+    device: torch.device | str | None = None,
+    progress: bool = False,
+) -> npt.NDArray[np.int32]:
+    """Count, for each input and label, the sampled scores that reach a threshold.
+
+    The counts are those of ``count_exceedances(sample_scores(...), tau)``, but the scores of a
+    batch are counted and forgotten: what is kept are n K integers.
+
+    Parameters
+    ----------
+    model, x, smoothing, n_samples
+        As in `sample_scores`.
+    tau : float
+        Threshold, compared as ``score >= tau`` in the dtype of the scores.
+    phase, indices, score, batch_size, seed, device, progress
+        As in `sample_scores`.
+
+    Returns
+    -------
+    int32 array (n, K)
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `sample_scores`, and if `tau` is not a number.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bincp.sampling import count_scores
+    >>> from bincp.smoothing import Gaussian
+    >>> model = torch.nn.Linear(4, 3)
+    >>> counts = count_scores(model, torch.zeros(5, 4), Gaussian(sigma=0.5), 16, 0.0, phase="test")
+    >>> counts.tolist() == [[16, 16, 16]] * 5
+    True
+    """
+    threshold = check_threshold("tau", tau)
+    job = Job.checked(
+        model,
+        x,
+        smoothing,
+        n_samples,
+        phase=phase,
+        indices=indices,
+        score=score,
+        batch_size=batch_size,
+        seed=seed,
+        device=device,
+        progress=progress,
+    )
+    return _engine.count(job, threshold)[0]
