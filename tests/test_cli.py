@@ -476,7 +476,7 @@ def test_other_ends(capsys, monkeypatch, failure):
     def stop(*_):
         raise failure
 
-    monkeypatch.setattr("bincp.cli.certify", stop)
+    monkeypatch.setattr("bincp.cli._certify.certify", stop)
     status = main(["certify", *SPEC, "--p", "0.5"])
     err = capsys.readouterr().err
     if failure is KeyboardInterrupt:
