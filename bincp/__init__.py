@@ -11,7 +11,7 @@ The picture of the library, left to right::
 ``bincp.sampling`` and ``bincp.demo`` need torch and are imported only on request.
 """
 
-from bincp import _builtins, balls, metrics, noise, scores, smoothing, testing  # noqa: F401
+from bincp import _builtins, balls, metrics, noise, plots, scores, smoothing, testing  # noqa: F401
 from bincp._include import get_include
 from bincp.calibration import BinCP, one_sample
 from bincp.certificates import Certificate
@@ -61,6 +61,7 @@ __all__ = [
     "noise",
     "one_sample",
     "plan",
+    "plots",
     "register",
     "registered",
     "scores",

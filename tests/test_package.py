@@ -17,6 +17,7 @@ import bincp
 ROOT = Path(__file__).parent.parent
 PUBLIC_MODULES = {
     "bincp.balls",
+    "bincp.bench",
     "bincp.calibration",
     "bincp.certificates",
     "bincp.cli",
@@ -27,6 +28,7 @@ PUBLIC_MODULES = {
     "bincp.metrics",
     "bincp.noise",
     "bincp.planning",
+    "bincp.plots",
     "bincp.registry",
     "bincp.sampling",
     "bincp.scores",

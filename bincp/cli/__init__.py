@@ -1,4 +1,4 @@
-"""The command line, ``bincp demo | plan | calibrate | predict | certify`` or ``python -m bincp``.
+"""The command line, ``bincp COMMAND`` or ``python -m bincp COMMAND``.
 
 A command returns a report, which `main` prints as text or as JSON; what can be wrong with the
 command line itself is found before any work is done. Exit status: 0 done, 1 failed with one line
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import bincp
 from bincp.cli._arguments import UsageError
+from bincp.cli._bench import add_bench
 from bincp.cli._calibrate import add_calibrate
 from bincp.cli._certify import add_certify
 from bincp.cli._demo import add_demo
@@ -90,6 +91,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"bincp {bincp.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (add_demo, add_plan, add_calibrate, add_predict, add_certify):
+    for add in (add_demo, add_plan, add_calibrate, add_predict, add_certify, add_bench):
         add(commands)
     return parser

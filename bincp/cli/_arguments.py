@@ -64,6 +64,10 @@ def integer(name: str, *, low: int = 1, high: int | None = None) -> Callable[[st
     return converter(lambda text: check_integer(name, _number(text), low=low, high=high))
 
 
+def positive(name: str) -> Callable[[str], float]:
+    return converter(lambda text: check_real(name, _number(text), low=0, open_low=True))
+
+
 @converter
 def probability(text: str) -> str:
     if not 0 <= as_fraction("p", text) <= 1:
@@ -92,7 +96,7 @@ def _parse_spec(kind: str, text: str, types: list[type]) -> object:
     known = {_kebab(cls): cls for cls in reversed(types)}  # of equal names, the first registered
     cls = known.get(name.strip().lower())
     if cls is None:
-        usages = sorted(f"{other}:{','.join(_parameters(known[other]))}" for other in known)
+        usages = sorted(usage(other) for other in known.values())
         raise ValueError(f"unknown {kind} {name!r}; known are {'  '.join(usages)}")
     parameters = _parameters(cls)
     values: dict[str, int | float] = {}
@@ -107,6 +111,11 @@ def _parse_spec(kind: str, text: str, types: list[type]) -> object:
     if missing:
         raise ValueError(f"{_kebab(cls)} needs {', '.join(missing)}, got {text!r}")
     return cls(**values)
+
+
+def usage(cls: type) -> str:
+    """Return how a scheme or ball is written: its name and its parameters."""
+    return f"{_kebab(cls)}:{','.join(_parameters(cls))}"
 
 
 def _kebab(cls: type) -> str:
@@ -169,18 +178,18 @@ def add_eta(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_spec_arguments(parser: argparse.ArgumentParser) -> None:
+def add_spec_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument(
         "--smoothing",
         type=_smoothing,
-        required=True,
+        required=required,
         metavar="NOISE",
         help="noise that the scores were drawn with, such as gaussian:sigma=0.25",
     )
     parser.add_argument(
         "--ball",
         type=_ball,
-        required=True,
+        required=required,
         metavar="BALL",
         help="perturbations to withstand, such as l2:r=0.12, in the units of the noise",
     )

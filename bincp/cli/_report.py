@@ -20,15 +20,21 @@ class Report(NamedTuple):
     text: str
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return right-aligned columns under a header, whose cells may have several lines."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> str:
+    """Return columns under a header, whose cells may have several lines.
+
+    They are right-aligned, but for those of the numbers in `left`.
+    """
     cells = [name.split("\n") for name in header]
     height = max(len(lines) for lines in cells)
     head = list(zip(*([""] * (height - len(lines)) + lines for lines in cells), strict=True))
     lines = [*head, *rows]
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
         for line in lines
     )
 
