@@ -366,7 +366,7 @@ class Certificate:
         TypeError
             If an argument is of another kind, or a function of another type.
         ValueError
-            If a capsule has another name, a pointer is NULL, or `user_data` is missing or not taken.
+            If a capsule has another name, a pointer is NULL, or `user_data` is missing or unwanted.
         CertificateABIError
             If the struct is of another version of the header.
         CertificateError
