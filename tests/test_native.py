@@ -522,7 +522,8 @@ def test_prediction_sets_through_compiled_code(library: ctypes.CDLL, kind: str) 
     )
     bincp.register(Uniform, Pixel, examples=[EXAMPLE])(lambda scheme, ball: bounds)
     rng = np.random.default_rng(0)
-    true_scores, scores = rng.random((300, 16)), rng.random((50, 4, 16))
+    true_scores = rng.normal(1.0, 0.3, (300, 16))
+    scores = rng.normal([[0.9], [0.6], [0.0]], 0.3, (50, 3, 16))
     sets = [
         bincp.BinCP(bincp.certify(Uniform(0.5), ball), alpha=0.1)
         .calibrate(true_scores)
@@ -530,6 +531,7 @@ def test_prediction_sets_through_compiled_code(library: ctypes.CDLL, kind: str) 
         for ball in (Pixel(0.1), L1(0.1))
     ]
     np.testing.assert_array_equal(sets[0], sets[1])
+    assert 0 < sets[0].mean() < 1
 
 
 # ---- the GIL --------------------------------------------------------------------------------
