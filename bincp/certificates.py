@@ -93,7 +93,7 @@ class Certificate:
         ValueError
             If a value is outside [0, 1] or NaN.
         """
-        if type(p) is float and 0.0 <= p <= 1.0:
+        if isinstance(p, float) and 0.0 <= p <= 1.0:
             return self._operator.lower(p)
         return _evaluate(self._operator.lower, self._operator.lower_fill, p)
 
@@ -121,7 +121,7 @@ class Certificate:
         ValueError
             If a value is outside [0, 1] or NaN.
         """
-        if type(p) is float and 0.0 <= p <= 1.0:
+        if isinstance(p, float) and 0.0 <= p <= 1.0:
             return self._operator.upper(p)
         return _evaluate(self._operator.upper, self._operator.upper_fill, p)
 
