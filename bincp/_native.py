@@ -16,10 +16,14 @@ from bincp import _foreign
 from bincp._bounds import Operator
 
 _ACCEPTED = "`double (double)` or `double (double, void *)`"
-_KINDS = (
-    f"a capsule named {_foreign.OPERATOR_CAPSULE!r}, or a function {_ACCEPTED} as a "
-    "scipy.LowLevelCallable, ctypes or cffi function pointer or numba cfunc"
+_FUNCTIONS = (
+    f"a function {_ACCEPTED} as a scipy.LowLevelCallable, ctypes or cffi function pointer or numba "
+    "cfunc"
 )
+_KINDS = {
+    "lower": f"a capsule named {_foreign.OPERATOR_CAPSULE!r}, or {_FUNCTIONS}",
+    "upper": _FUNCTIONS,
+}
 
 _CAPSULE: type = type(_foreign.ForeignOperator().capsule)
 _CTYPES_FUNCTION: type = ctypes._CFuncPtr  # type: ignore[attr-defined]
@@ -39,7 +43,7 @@ def native_operator(lower: Any, upper: Any, name: str | None, user_data: Any) ->
     """Return the operator of compiled code; see `Certificate.from_native` for what is accepted."""
     if isinstance(lower, _CAPSULE):
         return _from_capsule(lower, upper, name, user_data)
-    data = None if user_data is None else _data_address(user_data)
+    data, pinned = (None, None) if user_data is None else _data_address(user_data)
     bounds = [
         _address_and_data(argument, value, data)
         for argument, value in (("lower", lower), ("upper", upper))
@@ -49,7 +53,7 @@ def native_operator(lower: Any, upper: Any, name: str | None, user_data: Any) ->
         "native" if name is None else name,
         bounds[0],
         bounds[1] if len(bounds) > 1 else None,
-        (lower, upper, user_data),
+        (lower, upper, user_data, pinned),
     )
 
 
@@ -81,7 +85,7 @@ def _address_and_data(argument: str, value: Any, data: int | None) -> tuple[int,
     """Return where a function is, whether it takes data, and those it brings or is given."""
     read = _reader(value)
     if read is None:
-        raise TypeError(f"`{argument}` must be {_KINDS}, got {value!r}")
+        raise TypeError(f"`{argument}` must be {_KINDS[argument]}, got {value!r}")
     function = read(argument, value)
     if function.address == 0:
         raise ValueError(f"`{argument}` must be a function, got a NULL pointer, {value!r}")
@@ -191,20 +195,22 @@ def _read_scipy(argument: str, value: Any) -> _Function:
 # ---- user data ------------------------------------------------------------------------------
 
 
-def _data_address(value: Any) -> int:
+def _data_address(value: Any) -> tuple[int, memoryview | None]:
+    """Return the address, and what keeps a buffer from being resized."""
     if isinstance(value, _CTYPES_POINTERS):
-        return _pointer(value)
+        return _pointer(value), None
     if isinstance(value, _CAPSULE):
-        return _foreign.capsule_addresses(value)[0]
+        return _foreign.capsule_addresses(value)[0], None
     if _is_of(value, "_cffi_backend", "_CDataBase"):
-        return _cffi_pointer(value)
+        return _cffi_pointer(value), None
     try:
-        return _foreign.buffer_address(memoryview(value).cast("B"))
+        pinned = memoryview(value).cast("B")
     except (TypeError, ValueError) as error:
         raise TypeError(
             "`user_data` must be a ctypes or cffi pointer, a capsule, or an object with one "
             f"contiguous buffer, such as a NumPy array or a ctypes structure, got {value!r}"
         ) from error
+    return _foreign.buffer_address(pinned), pinned
 
 
 def _cffi_pointer(value: Any) -> int:

@@ -111,6 +111,66 @@ def test_they_add_a_ball(built: Path, environment: dict[str, str], module: str) 
     assert python(registration + textwrap.dedent(code), built, environment) == "True"
 
 
+EVERYTHING = """
+from libc.stdint cimport int32_t
+
+from bincp._binomial cimport binom_sf, cp_fill_table, cp_lower
+from bincp._count cimport count_float32, count_float64
+from bincp._noise cimport gaussian_row
+from bincp._operators cimport Operator, bincp_operator, upper_bound
+
+cdef api double halved(double p) noexcept nogil:
+    return p / 2
+
+cdef api double shifted(double p, void *shift) noexcept nogil:
+    return max(p - (<double *> shift)[0] - 1e-15, 0)
+
+cdef api double constant_shifted(double p, const void *shift) noexcept nogil:
+    return max(p - (<const double *> shift)[0] - 1e-15, 0)
+
+def everything(Operator operator not None):
+    cdef float[4] scores = [0.1, 0.5, 0.9, 0.5]
+    cdef double[4] wide = [0.1, 0.5, 0.9, 0.5]
+    cdef double[4] table
+    cdef int32_t[1] narrow_count, wide_count
+    with nogil:
+        count_float32(scores, 1, 4, 0.5, narrow_count)
+        count_float64(wide, 1, 4, 0.5, wide_count)
+        cp_fill_table(3, 0.1, table, NULL)
+        gaussian_row(1, 0, 2, 3, 1.0, 4, NULL, scores)
+    return (narrow_count[0], wide_count[0], list(table), list(scores),
+            upper_bound(operator.ptr, 0.5), binom_sf(1, 2, 0.5, 0.5), cp_lower(1, 3, 0.1))
+"""
+
+
+def test_what_can_be_cimported(environment: dict[str, str], tmp_path: Path) -> None:
+    """Kernels of each step, and functions that Cython exports to scipy.LowLevelCallable."""
+    (tmp_path / "everything.pyx").write_text(EVERYTHING)
+    setup = (DOWNSTREAM / "setup.py").read_text().replace("pixel_cython", "everything")
+    lines = [line for line in setup.splitlines() if "pixel_c" not in line]
+    (tmp_path / "setup.py").write_text("\n".join(lines))
+    run(sys.executable, "setup.py", "-q", "build_ext", "--inplace", cwd=tmp_path, env=environment)
+    code = """
+        import ctypes, everything, bincp, numpy as np
+        from scipy import LowLevelCallable
+        certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
+        counts, wide, table, noise, upper, tail, lower = everything.everything(certificate.operator)
+        assert (counts, wide, tail, upper) == (3, 3, 0.75, certificate.upper(0.5))
+        expected = bincp.clopper_pearson_lower(np.arange(4), 3, 0.1)
+        assert np.allclose([*table, lower], [*expected, expected[1]], rtol=1e-13)
+        assert len(set(noise)) == 4
+        shift = ctypes.c_double(0.1)
+        for name, data, bound in (
+            ("halved", None, 0.25), ("shifted", shift, 0.4), ("constant_shifted", shift, 0.4)
+        ):
+            pointer = None if data is None else ctypes.cast(ctypes.byref(data), ctypes.c_void_p)
+            native = LowLevelCallable.from_cython(everything, name, pointer)
+            assert abs(bincp.Certificate.from_native(native).lower(0.5) - bound) < 1e-14, name
+        print("ok")
+    """
+    assert python(code, tmp_path, environment) == "ok"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -281,6 +281,14 @@ def test_user_data_lives_as_long_as_the_operator(library: ctypes.CDLL) -> None:
     assert alive() is None
 
 
+def test_user_data_cannot_be_resized_away(library: ctypes.CDLL) -> None:
+    data = bytearray(SHIFT)
+    certificate = Certificate.from_native(function(library, "shifted_lower"), user_data=data)
+    with pytest.raises(BufferError):
+        data.extend(bytes(1 << 20))
+    assert certificate.lower(0.5) == pytest.approx(0.4)
+
+
 def test_capsules_of_an_operator_are_freed() -> None:
     operator = bincp.certify(Gaussian(0.25), L2(0.25)).operator
     before = sys.getrefcount(operator)
@@ -321,7 +329,6 @@ PYFUNC = ctypes.PYFUNCTYPE(ctypes.c_double, ctypes.c_double)
         (lambda lib: cffi_function(lib, "single"), r"got a cffi object `float\(\*\)\(float\)`"),
         (lambda lib: lambda p: p, "be a capsule named 'bincp.operator.v1', or a function"),
         (lambda lib: 3, "ctypes or cffi function pointer or numba cfunc, got 3"),
-        (lambda lib: None, "got None"),
         (lambda lib: "tenth_lower", "got 'tenth_lower'"),
         (lambda lib: ctypes.c_void_p(1), "be a capsule named"),
     ],
@@ -331,8 +338,9 @@ def test_other_types(
     library: ctypes.CDLL, make: Callable[[ctypes.CDLL], Any], message: str, argument: str
 ) -> None:
     bad, good = make(library), function(library, "tenth_lower")
-    if argument == "upper" and bad is None:
-        return
+    if argument == "upper":
+        message = message.replace("be a capsule named 'bincp.operator.v1', or ", "be ")
+        message = message.replace("be a capsule named", "be a function")
     with pytest.raises(TypeError, match=f"`{argument}` must .*{message}"):
         Certificate.from_native(*((bad,) if argument == "lower" else (good, bad)))
 
@@ -499,10 +507,20 @@ def test_factories_may_return_compiled_code(library: ctypes.CDLL, kind: str, for
     assert certificate.inverse().upper(0.5) == pytest.approx(0.6)
 
 
+def test_none_is_no_lower_bound() -> None:
+    with pytest.raises(TypeError, match=r"`lower` must be a capsule .*, got None"):
+        Certificate.from_native(None)
+
+
+def test_an_upper_bound_is_no_capsule(library: ctypes.CDLL) -> None:
+    with pytest.raises(TypeError, match=r"`upper` must be a function .*, got <capsule"):
+        Certificate.from_native(function(library, "tenth_lower"), struct_capsule(library, "both"))
+
+
 def test_a_pair_of_compiled_and_python_code_is_refused(library: ctypes.CDLL) -> None:
     lower = function(library, "tenth_lower")
     for pair, argument in (((lower, lambda p: p), "upper"), ((lambda p: p, lower), "lower")):
-        with pytest.raises(TypeError, match=f"`{argument}` must be a capsule .*got <function"):
+        with pytest.raises(TypeError, match=f"`{argument}` must be .*a function .*got <function"):
             bincp.register(Uniform, Pixel, examples=[EXAMPLE])(lambda s, b, pair=pair: pair)
 
 
