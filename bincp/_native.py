@@ -44,15 +44,10 @@ def native_operator(lower: Any, upper: Any, name: str | None, user_data: Any) ->
     if isinstance(lower, _CAPSULE):
         return _from_capsule(lower, upper, name, user_data)
     data, pinned = (None, None) if user_data is None else _data_address(user_data)
-    bounds = [
-        _address_and_data(argument, value, data)
-        for argument, value in (("lower", lower), ("upper", upper))
-        if argument == "lower" or value is not None
-    ]
     return _foreign.from_functions(
         "native" if name is None else name,
-        bounds[0],
-        bounds[1] if len(bounds) > 1 else None,
+        _address_and_data("lower", lower, data),
+        None if upper is None else _address_and_data("upper", upper, data),
         (lower, upper, user_data, pinned),
     )
 

@@ -84,7 +84,8 @@ cdef class ForeignOperator(Operator):
 
         if not lower and not is_given(&self.functions.upper):
             raise CertificateError(
-                f"upper({p!r}) is the inverse of lower, which must be in [0, 1], but is not on the way")
+                f"upper({p!r}) is the inverse of lower, which must be in [0, 1], and is not on the "
+                "way to it")
         cdef const bincp_function *function = (
             &self.functions.lower if lower else &self.functions.upper)
         raise CertificateError(

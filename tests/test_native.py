@@ -488,6 +488,14 @@ def test_values_outside_later_on(library: ctypes.CDLL) -> None:
         certificate.upper(np.array([0.3]))
 
 
+def test_an_inverse_of_what_leaves_the_range(library: ctypes.CDLL) -> None:
+    certificate = Certificate.from_native(function(library, "nan_off_the_grid"))
+    for p in (0.20005, np.array([0.1, 0.20005])):
+        with pytest.raises(CertificateError, match=r"upper\(0.20005\) is the inverse of lower, wh"):
+            certificate.upper(p)
+    assert certificate.upper(0.1) == pytest.approx(0.2)
+
+
 # ---- the registry ---------------------------------------------------------------------------
 
 
