@@ -17,6 +17,7 @@ from bincp.calibration import BinCP, one_sample
 from bincp.certificates import Certificate
 from bincp.counting import count_exceedances, decide, kth_largest
 from bincp.errors import (
+    CertificateABIError,
     CertificateError,
     NotCalibratedError,
     TrivialSetWarning,
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BinCP",
     "Certificate",
+    "CertificateABIError",
     "CertificateError",
     "NotCalibratedError",
     "Plan",

@@ -1,6 +1,7 @@
 """Errors and warnings that bincp raises beside the built-in ``TypeError`` and ``ValueError``."""
 
 __all__ = [
+    "CertificateABIError",
     "CertificateError",
     "NotCalibratedError",
     "TrivialSetWarning",
@@ -13,6 +14,10 @@ class NotCalibratedError(RuntimeError):
 
 class CertificateError(ValueError):
     """No certificate is registered for a pair, or an operator breaks the law of certificates."""
+
+
+class CertificateABIError(ImportError):
+    """Compiled code was built for another version of `bincp/bincp.h` than the one installed."""
 
 
 class TrivialSetWarning(UserWarning):

@@ -1,5 +1,7 @@
 """Built-in operators as Python objects. Arguments are validated by the Python layer above."""
 
+from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, malloc
 
 
@@ -52,6 +54,14 @@ cdef class Operator:
     def name(self):
         return self.ptr.name.decode()
 
+    @property
+    def capsule(self):
+        """The operator for C code, in a capsule that keeps it alive (see bincp/bincp.h)."""
+        made = PyCapsule_New(<void *> self.ptr, BINCP_OPERATOR_CAPSULE, release_owner)
+        PyCapsule_SetContext(made, <void *> self)
+        Py_INCREF(self)
+        return made
+
     def lower(self, double p):
         """Worst-case probability over the ball, rounded down."""
         return self.ptr.lower(p, self.ptr.params)
@@ -67,6 +77,10 @@ cdef class Operator:
     def upper_fill(self, const double[::1] p, double[::1] out):
         """Write the upper bounds of all ``p`` to ``out``."""
         fill(self.ptr.upper, self.ptr.params, p, out)
+
+
+cdef void release_owner(object capsule) noexcept:
+    Py_DECREF(<object> PyCapsule_GetContext(capsule))
 
 
 cdef int fill(

@@ -6,6 +6,7 @@
 #include "operators.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "knapsack.h"
 #include "normal.h"
@@ -96,4 +97,47 @@ void bincp_bound_fill(bincp_bound_fn bound, const void *params, const double *p,
     for (size_t i = 0; i < n; ++i) {
         out[i] = bound(p[i], params);
     }
+}
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static double double_of(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Bisects the bit patterns, which order non-negative doubles, so that the steps are 62 at most at any
+ * scale. `beyond` is returned, not a midpoint: lower(beyond) > p proves that the exact bound is
+ * above p there, also where rounding makes `lower` waver. */
+double bincp_generalised_inverse(bincp_bound_fn lower, const void *params, double p)
+{
+    double value = lower(1.0, params);
+    if (outside(p) || isnan(value)) {
+        return NAN;
+    }
+    if (value <= p) {
+        return 1.0;
+    }
+    uint64_t inside = bits_of(0.0); /* lower(0) <= 0 <= p by the law */
+    uint64_t beyond = bits_of(1.0);
+    while (beyond - inside > 1) {
+        const uint64_t middle = inside + (beyond - inside) / 2;
+        value = lower(double_of(middle), params);
+        if (isnan(value)) {
+            return NAN;
+        }
+        if (value <= p) {
+            inside = middle;
+        } else {
+            beyond = middle;
+        }
+    }
+    return double_of(beyond);
 }

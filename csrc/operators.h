@@ -13,11 +13,20 @@ typedef enum bincp_builtin {
     BINCP_REGIONS   /* fractional knapsack; params: const bincp_regions * */
 } bincp_builtin;
 
+/* What the first version of the struct has; shorter ones do not exist. */
+#define BINCP_OPERATOR_MIN_SIZE (offsetof(bincp_operator, params) + sizeof(const void *))
+
 /* The built-in operator `kind` with `params`, which must outlive it. */
 bincp_operator bincp_operator_make(bincp_builtin kind, const void *params);
 
 /* Evaluate a bound at n probabilities. */
 void bincp_bound_fill(bincp_bound_fn bound, const void *params, const double *p, size_t n,
                       double *out);
+
+/* The generalised inverse of a lower bound: the largest q with lower(q) <= p, from above.
+ *
+ * That is the upper bound which goes with it. NaN for p outside [0, 1], and where `lower` is NaN on
+ * the way; at most 65 calls. */
+double bincp_generalised_inverse(bincp_bound_fn lower, const void *params, double p);
 
 #endif
