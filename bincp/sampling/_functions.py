@@ -8,14 +8,15 @@ import torch
 
 from bincp._arrays import ArrayLike
 from bincp._validation import check_threshold
+from bincp.adapters import ModelLike
 from bincp.noise._keys import Phase
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job, Model, Score
+from bincp.sampling._jobs import Job, Score
 from bincp.smoothing import Smoothing
 
 
 def sample_scores(
-    model: Model,
+    model: ModelLike,
     x: ArrayLike,
     smoothing: Smoothing,
     n_samples: int,
@@ -33,8 +34,9 @@ def sample_scores(
 
     Parameters
     ----------
-    model : torch.nn.Module or callable
-        Maps a batch (b, ...) to logits (b, K). A module is evaluated in eval mode, and each of its
+    model : torch.nn.Module or callable, or a classifier of scikit-learn or ART
+        Maps a batch (b, ...) to logits (b, K); `bincp.adapters.as_model` says what else there is,
+        and what needs its options. A module is evaluated in eval mode, and each of its
         submodules gets its own mode back afterwards; no gradients are recorded.
     x : tensor or array (n, ...)
         Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor on
@@ -44,7 +46,8 @@ def sample_scores(
     n_samples : int
         Draws for each input, m.
     phase : "calibration" or "test"
-        What the scores are for. The phases use independent noise (see the notes of `bincp.sampling`).
+        What the scores are for. The phases use independent noise, see the notes of
+        `bincp.sampling`.
     indices : array-like (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise. If
         one calibration takes several calls, pass ids that differ over all of them.
@@ -109,7 +112,7 @@ def sample_scores(
 
 
 def count_scores(
-    model: Model,
+    model: ModelLike,
     x: ArrayLike,
     smoothing: Smoothing,
     n_samples: int,
