@@ -179,9 +179,9 @@ def _of_torch(model: Model, outputs: Outputs | None, classes: Sequence[Any] | No
     _refuse_classes(classes, model)
     if outputs in (None, "logits"):
         return model
-    from bincp.sampling._probabilities import LogModule, LogOf
-
     import torch
+
+    from bincp.sampling._probabilities import LogModule, LogOf
 
     return LogModule(model) if isinstance(model, torch.nn.Module) else LogOf(model)
 

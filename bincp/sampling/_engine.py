@@ -67,6 +67,22 @@ def count(job: Job, tau: float) -> tuple[npt.NDArray[np.int32], str]:
     return counts, dtype
 
 
+def votes(job: Job, first_draw: int) -> npt.NDArray[np.int64]:
+    """Return how many draws have their largest score at each label (n, K), ties to the first."""
+    n = len(job.x)
+    what = _Draws(np.arange(n), np.full(n, first_draw), np.full(n, job.n_samples))
+    result = None
+    with _evaluating(job.model), _progress_bar(job, n * job.n_samples, "draw") as bar:
+        for batch in _batches(job, what):
+            if result is None:
+                result = np.zeros((n, batch.scores.shape[1]), dtype=np.int64)
+            np.add.at(result, (batch.sources, batch.scores.argmax(dim=1).cpu().numpy()), 1)
+            if bar is not None:
+                bar.update(len(batch.sources))
+    assert result is not None  # inputs and draws are not empty
+    return result
+
+
 def decide(
     job: Job, tau: float, rule: SequentialRule, n_classes: int | None
 ) -> tuple[SequentialTracker, str]:
