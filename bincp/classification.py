@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -201,7 +200,7 @@ def certify(
     >>> selection_counts = [[95, 5, 0], [52, 47, 1]]
     >>> certified = certify(selection_counts, [[991, 9, 0], [509, 480, 11]], Gaussian(0.25), L2)
     >>> certified.labels, certified.radii.round(4)
-    (array([ 0, -1]), array([0.5057, 0.    ]))
+    (array([ 0, -1]), array([0.5011, 0.    ]))
     """
     if not callable(ball):
         raise TypeError(f"`ball` must be callable, from a radius to a ball, got {ball!r}")
