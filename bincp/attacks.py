@@ -62,7 +62,7 @@ def project(perturbations: ArrayLike, ball: Ball) -> Doubles:
     TypeError
         If the ball is of another kind, or the perturbations are not floating-point numbers.
     ValueError
-        If there is no axis, or a number is not finite.
+        If there are no perturbations, or a number is not finite.
 
     Notes
     -----
@@ -86,8 +86,10 @@ def project(perturbations: ArrayLike, ball: Ball) -> Doubles:
     values = as_array("perturbations", perturbations)
     if values.dtype.kind != "f" or values.dtype.itemsize > 8:
         raise TypeError(f"`perturbations` must be floating-point numbers, got {values.dtype}")
-    if values.ndim == 0:
-        raise ValueError("`perturbations` must have shape (n, ...), got a scalar")
+    if values.ndim == 0 or values.size == 0:
+        raise ValueError(
+            f"`perturbations` must have shape (n, ...) and not be empty, got {values.shape}"
+        )
     bad = ~np.isfinite(values)
     if bad.any():
         raise ValueError(f"`perturbations` must be finite, got {values[bad][0]} {where(bad)}")
@@ -353,7 +355,7 @@ def _l1_sizes(sizes: Doubles, radius: float) -> Doubles:
     largest = (radius - ranked.cumsum(axis=1)) / np.arange(1, sizes.shape[1] + 1)
     active = np.maximum((ranked + largest > 0).sum(axis=1), 1)  # these stay away from zero
     left = np.take_along_axis(largest, active[:, None] - 1, axis=1)
-    return np.maximum(behind + left, 0)
+    return np.asarray(np.maximum(behind + left, 0))
 
 
 def _steepest(gradients: Doubles, ball: NormBall) -> Doubles:

@@ -106,6 +106,8 @@ class TestProject:
             project([[1.0, np.nan]], L2(1.0))
         with pytest.raises(ValueError, match="`perturbations` must have shape"):
             project(np.float64(1.0), L2(1.0))
+        with pytest.raises(ValueError, match=r"and not be empty, got \(0, 3\)"):
+            project(np.zeros((0, 3)), L1(1.0))
 
 
 # ---- descent -------------------------------------------------------------------------------------
