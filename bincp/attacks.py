@@ -277,8 +277,8 @@ def random_flips(
 
     Notes
     -----
-    The first try flips as many random coordinates as the ball allows; each later one gives back a
-    random share of the flips of the best point so far, and spends what is left on others.
+    Each try gives back a random share of the flips of the best point so far, and spends what is
+    left of the budget on other random coordinates: all of it, or for one try in four a random part.
 
     Examples
     --------
@@ -398,8 +398,9 @@ def _other_flips(
     tried = kept.copy()
     for budget, side in ((ball.additions, ~clean), (ball.deletions, clean)):
         free = np.flatnonzero(side & ~kept)
-        spent = int((kept & side).sum())
-        tried[search.choice(free, min(budget - spent, len(free)), replace=False)] = True
+        left = min(budget - int((kept & side).sum()), len(free))
+        number = search.integers(left + 1) if search.random() < 0.25 else left
+        tried[search.choice(free, number, replace=False)] = True
     return tried
 
 

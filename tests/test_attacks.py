@@ -303,6 +303,18 @@ class TestRandomFlips:
             gain = -np.minimum(zeros[:1], 0).sum() + np.maximum(ones[:2], 0).sum()
             assert attacked @ w == pytest.approx(clean @ w - gain, abs=1e-5)
 
+    def test_need_not_spend_the_whole_budget(self):
+        """Of two ones, deleting both changes nothing and deleting one a lot."""
+
+        def parity(x):
+            odd = (x.sum(1) - 1).abs()
+            return torch.stack([odd, torch.zeros_like(odd)], dim=1)
+
+        found = random_flips(
+            parity, np.float32([[1, 1]]), [0], SparseFlip(0.0, 0.0), Flips(0, 2), seed=1, steps=60
+        )
+        assert found.sum() == 1
+
     def test_the_count_never_falls_below_the_certificate(self):
         scheme, ball, m = SparseFlip(0.05, 0.4), Flips(1, 2), 20_000
         w = np.array([1.5] * 6 + [-1.5] * 6, dtype=np.float32)
