@@ -1,6 +1,7 @@
 """Errors and warnings that bincp raises beside the built-in ``TypeError`` and ``ValueError``."""
 
 __all__ = [
+    "AbstentionWarning",
     "CertificateABIError",
     "CertificateError",
     "NotCalibratedError",
@@ -18,6 +19,10 @@ class CertificateError(ValueError):
 
 class CertificateABIError(ImportError):
     """Compiled code was built for another version of `bincp/bincp.h` than the one installed."""
+
+
+class AbstentionWarning(UserWarning):
+    """A smoothed classifier abstains on every input; the message says how many draws can decide."""
 
 
 class TrivialSetWarning(UserWarning):

@@ -17,10 +17,13 @@ import bincp
 ROOT = Path(__file__).parent.parent
 QUOTED = ("pixel_ball", "pixel_numba", "pixel_ctypes", "setup")  # examples, in this order
 PUBLIC_MODULES = {
+    "bincp.adapters",
+    "bincp.attacks",
     "bincp.balls",
     "bincp.bench",
     "bincp.calibration",
     "bincp.certificates",
+    "bincp.classification",
     "bincp.cli",
     "bincp.counting",
     "bincp.demo",
@@ -59,7 +62,7 @@ def python(code, *options, cwd=None, executable=sys.executable):
 def test_import_loads_nothing_heavy():  # B023, B024
     code = """
         import sys, bincp
-        heavy = {"torch", "matplotlib", "sklearn", "tqdm", "pandas"}
+        heavy = {"torch", "matplotlib", "sklearn", "art", "tqdm", "pandas"}
         print(sorted(heavy & set(sys.modules)), "scipy.stats" in sys.modules)
     """
     assert python(code) == "[] False"
@@ -99,6 +102,7 @@ def test_every_public_function_and_method_has_an_example():  # B052, B072
                 lacking += [f"{name}.{m}" for m in methods_without_example(value)]
     bases_and_results = {"bincp.balls.Ball", "bincp.smoothing.Smoothing"}
     bases_and_results |= {"bincp.sampling.PredictionSets"}
+    bases_and_results |= {"bincp.classification.CertifiedLabels"}
     assert set(lacking) == bases_and_results
 
 
