@@ -4,6 +4,7 @@ Coverage is the special case of one true label and the loss "it is not in the se
 """
 
 import math
+import operator
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
@@ -58,10 +59,16 @@ def false_negative_rate(sets: ArrayLike, labels: ArrayLike) -> npt.NDArray[np.fl
         raise ValueError(
             f"`sets` must have the shape of `labels`, {true.shape}, got {predicted.shape}"
         )
-    missed, total = (true & ~predicted).sum(axis=1), true.sum(axis=1)
-    pairs, position = np.unique(np.stack([missed, total]), axis=1, return_inverse=True)
-    rates = [float_above(Fraction(int(a), int(b))) if b else 0.0 for a, b in pairs.T]
-    return np.array(rates, dtype=np.float64)[position.reshape(-1)]
+    rates, which = _exact_rates(predicted, true)
+    return np.array([float_above(rate) for rate in rates])[which]
+
+
+def _exact_rates(sets: Sets, true: Sets) -> tuple[list[Fraction], npt.NDArray[np.intp]]:
+    """Return the distinct false-negative rates, and which of them each point has."""
+    missed, total = (true & ~sets).sum(axis=1), true.sum(axis=1)
+    pairs, which = np.unique(np.stack([missed, total]), axis=1, return_inverse=True)
+    rates = [Fraction(int(a), int(b)) if b else Fraction(0) for a, b in pairs.T]
+    return rates, which.reshape(-1)
 
 
 class RobustRiskControl:
@@ -395,13 +402,22 @@ class RobustRiskControl:
         low, high = -1, len(candidates)  # the sets of all labels, and none
         while high - low > 1:
             middle = (low + high) // 2
-            losses = self._losses(values >= candidates[middle], true)
+            sets = values >= candidates[middle]
+            losses = self._losses(sets, true)
             _check_monotone(at_low, losses, at_high)
-            if sum(map(Fraction, losses.tolist())) <= budget:
+            if self._total(sets, true, losses) <= budget:
                 low, at_low = middle, losses
             else:
                 high, at_high = middle, losses
         return float(candidates[low]) if low >= 0 else -math.inf
+
+    def _total(self, sets: Sets, true: Sets, losses: npt.NDArray[np.float64]) -> Fraction:
+        """Return the sum of the losses, exactly."""
+        if isinstance(self.loss, str):
+            rates, which = _exact_rates(sets, true)
+            counts = np.bincount(which, minlength=len(rates)).tolist()
+            return sum(map(operator.mul, rates, counts), Fraction(0))
+        return sum(map(Fraction, losses.tolist()), Fraction(0))
 
     def _losses(self, sets: Sets, true: Sets) -> npt.NDArray[np.float64]:
         if isinstance(self.loss, str):

@@ -1,4 +1,4 @@
-"""VRCP and Lip-RCP against brute force over finite populations; interval bounds against networks."""
+"""VRCP and Lip-RCP by brute force over finite populations; interval bounds against networks."""
 
 import math
 
@@ -65,7 +65,7 @@ def test_no_radius_is_vanilla(dtype):
 
 def test_where_the_lipschitz_bound_is_used_does_not_matter():
     rng = np.random.default_rng(1)
-    true, scores = rng.random(99), rng.random((200, 4))
+    true, scores = 0.3 + 0.7 * rng.random(99), rng.random((200, 4))
     sets = [
         LipRCP(0.5, 0.3, bounds=(0, 1), robust_at=side).calibrate(true).predict_set(scores)
         for side in ("calibration", "test")
@@ -105,7 +105,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match=r"`upper`.*NaN"):
         rule.predict_set(scores, upper=scores * math.nan)
     with pytest.raises(ValueError, match=r"`scores` must be in \[0, 1\], got 2.0 at index"):
-        LipRCP(1.0, 0.1, bounds=(0, 1)).calibrate(true / 20).predict_set([[0.5, 2.0]])
+        LipRCP(1.0, 0.01, bounds=(0, 1)).calibrate(true / 20).predict_set([[0.5, 2.0]])
     with pytest.raises(ValueError, match="`lipschitz` must be finite and >= 0"):
         LipRCP(-1.0, 0.1)
     for method in (VRCP(), LipRCP(1.0, 0.1)):
