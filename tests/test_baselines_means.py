@@ -47,7 +47,7 @@ def quiet(method, *args, **options):
 @settings(deadline=None, max_examples=15)
 def test_cas_sums_the_certificate_over_the_steps_of_each_cdf(
     certificate, robust_at, correction, data
-):
+):  # F015: the error of sampling is subtracted below and added above
     n, m = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
     grid = data.draw(st.lists(st.integers(0, 8), min_size=n * m, max_size=n * m))
     samples = np.array(grid).reshape(n, m) / 8  # ties, and both ends of the range
