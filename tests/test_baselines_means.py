@@ -263,7 +263,7 @@ POPULATIONS = [{0.95: 1.0}, {0.99: 0.8, 0.3: 0.2}, {0.999: 0.85, 0.6: 0.1, 0.01:
 @pytest.mark.parametrize("certificate", [GAUSSIAN, STRONG, SPARSE, UNIFORM, IDENTITY])
 @pytest.mark.parametrize("make", SAMPLED)
 def test_coverage_is_nominal_under_the_worst_attack(make, certificate, population):
-    for n, m in ((19, 4), (39, 32)):
+    for n, m in ((19, 4), (39, 96)):
         exact = coverage_under_attack(
             lambda: make(certificate, alpha=0.2, eta=0.02), certificate, population, n=n, m=m
         )
