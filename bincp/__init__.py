@@ -31,8 +31,10 @@ from bincp.intervals import (
     hoeffding_lower,
     hoeffding_upper,
 )
+from bincp.mondrian import MondrianBinCP
 from bincp.planning import Plan, plan
 from bincp.registry import certify, register, registered
+from bincp.risk import RobustRiskControl
 from bincp.sequential import SequentialRule
 
 __version__ = "0.1.0"
@@ -42,8 +44,10 @@ __all__ = [
     "Certificate",
     "CertificateABIError",
     "CertificateError",
+    "MondrianBinCP",
     "NotCalibratedError",
     "Plan",
+    "RobustRiskControl",
     "SequentialRule",
     "TrivialSetWarning",
     "balls",
