@@ -8,8 +8,8 @@
  * coordinate once at most, from where on it lies in the cell before. The caller divides once a row,
  * for copy 0, and the loop is left with a comparison, a minimum and a maximum on 32-bit integers.
  *
- * Measured, 3072 coordinates a row (one thread, shared machine): 0.9 ns a coordinate for copies,
- * 3 for continuous noise; the same in NumPy takes 15 and 25.
+ * Measured, 3072 coordinates a row (one thread, shared machine, AVX-512): 0.5 ns a coordinate for
+ * copies, 6 for continuous noise, where Gaussians take 3.5; in NumPy 15 and 36.
  */
 #include "splitting.h"
 
