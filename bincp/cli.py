@@ -583,7 +583,7 @@ def _parse_spec(kind: str, text: str, types: list[type]) -> object:
         usages = sorted(f"{other}:{','.join(_parameters(known[other]))}" for other in known)
         raise ValueError(f"unknown {kind} {name!r}; known are {'  '.join(usages)}")
     parameters = _parameters(cls)
-    values: dict[str, int | float] = {}
+    values: dict[str, int | float | None] = {}
     for item in rest.split(",") if rest else []:
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or key not in parameters or key in values:
