@@ -9,7 +9,7 @@ from bincp.certificates import Certificate
 from bincp.registry import register_built_in
 from bincp.smoothing import SplittingNoise
 
-# A radius of 10/255 is ten steps of the grid, also where single precision has made it a little less.
+# A radius of 10/255 is ten steps of the grid, also where single precision made it a little less.
 _ROUNDING = 1 + Fraction(1, 2**22)
 
 
