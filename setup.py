@@ -30,7 +30,7 @@ KERNELS = {
     ],
     "_mixture": ["mixture.c", "binomial.c", "normal.c"],
     "_sequential": ["sequential.c"],
-    "_noise": ["noise.c"],
+    "_noise": ["noise.c", "splitting.c"],
 }
 
 DEBUG, TRACE, ANNOTATE, NO_CLONES = (

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from bincp import _noise
 from bincp.noise._keys import PHASES, FloatArray, IntArray, Phase
+from bincp.smoothing import Smoothing
 
 
 class Law(Protocol):
@@ -29,7 +30,7 @@ class Law(Protocol):
 
 @singledispatch
 def law_of(smoothing: object) -> Law:
-    known = ", ".join(sorted(t.__name__ for t in law_of.registry if t is not object))
+    known = ", ".join(sorted(t.__name__ for t in law_of.registry if issubclass(t, Smoothing)))
     raise TypeError(f"`smoothing` must be one of {known}, got {smoothing!r}")
 
 

@@ -1,0 +1,83 @@
+"""Splitting noise: coordinates move to the middle of the random cell that they lie in."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from bincp import _noise
+from bincp._arrays import where
+from bincp.noise._copies import Copies, RandomCopy, copies_of
+from bincp.noise._keys import FloatArray, IntArray
+from bincp.noise._laws import Law, law_of
+from bincp.smoothing import SplittingNoise
+
+
+class _Split:
+    """Continuous noise, in double precision whatever the input: 53 bits of each offset."""
+
+    def __init__(self, half_width: float) -> None:
+        self.length = 2 * half_width
+
+    def check(self, x: FloatArray) -> None:
+        bad = ~((x >= 0) & (x <= 1))
+        if bad.any():
+            raise ValueError(
+                f"`x` must be in [0, 1] for SplittingNoise, got {x[bad][0]} {where(bad)}"
+            )
+
+    def fill(self, *key_and_rows: Any) -> None:
+        _noise.split(self.length, *key_and_rows)
+
+
+class _SplitCopies:
+    """Derandomised noise, in integers: x in 1 / grid, ends of cells in halves of it."""
+
+    def __init__(self, smoothing: SplittingNoise, grid: int) -> None:
+        self.name = repr(smoothing)
+        self.grid, self.levels, self.seed = grid, smoothing.levels, smoothing.seed
+
+    def check(self, x: FloatArray) -> None:
+        inside = (x >= 0) & (x <= 1)
+        steps = np.where(inside, x, 0) * self.grid
+        # Products and quotients by the grid may be off by one unit in the last place.
+        bad = ~inside | (np.abs(steps - np.rint(steps)) > np.finfo(x.dtype).eps * self.grid)
+        if bad.any():
+            raise ValueError(
+                f"`x` must be multiples of 1/{self.grid} in [0, 1] for {self.name}, "
+                f"got {x[bad][0]} {where(bad)}"
+            )
+
+    def make(self, numbers: IntArray, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        first, last = int(sources.min()), int(sources.max()) + 1
+        points = np.rint(x[first:last] * self.grid).astype(np.int64)
+        template = _template(self.seed, self.levels, x.shape[1])
+        # The cell of k begins at the largest s + 1/2 + c levels below k; s is t in copy 0.
+        cells, slack = np.divmod(points - template - 1, self.levels)
+        starts = 2 * (template + self.levels * cells) + 1
+        places = starts.astype(np.int32), slack.astype(np.int32)
+        _noise.split_copies(self.levels, self.grid, numbers, sources - first, *places, out)
+
+
+@lru_cache(maxsize=8)
+def _template(seed: int, levels: int, dim: int) -> IntArray:
+    template = np.random.RandomState(seed).randint(levels, size=dim, dtype=np.int64)
+    template.flags.writeable = False
+    return template
+
+
+@copies_of.register
+def _(smoothing: SplittingNoise) -> Copies:
+    if smoothing.grid is None:
+        raise TypeError(
+            "`smoothing` must be derandomised for exact probabilities: SplittingNoise with a grid, "
+            f"got {smoothing!r}"
+        )
+    return _SplitCopies(smoothing, smoothing.grid)
+
+
+@law_of.register
+def _(smoothing: SplittingNoise) -> Law:
+    if smoothing.grid is None:
+        return _Split(smoothing.half_width)
+    return RandomCopy(copies_of(smoothing))
