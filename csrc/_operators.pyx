@@ -5,11 +5,12 @@ from libc.stdlib cimport free, malloc
 
 cdef extern from "knapsack.h":
     ctypedef struct bincp_regions:
-        size_t n
+        pass
     size_t bincp_regions_size(size_t n) nogil
-    bincp_regions bincp_regions_cumulate(
+    size_t bincp_regions_workspace(size_t n) nogil
+    bincp_regions bincp_regions_make(
         const double *clean, const double *perturbed, size_t n, double slack, double tiny,
-        double *storage) nogil
+        double *storage, double *workspace) nogil
     const double BINCP_SPARSE_SLACK
     double bincp_sparse_tiny(size_t additions, size_t deletions) nogil
     void bincp_sparse_regions(
@@ -115,14 +116,20 @@ cdef size_t regions_bytes(size_t n) noexcept nogil:
     return sizeof(bincp_regions) + bincp_regions_size(n) * sizeof(double)
 
 
-cdef void set_regions(
+cdef int set_regions(
     Operator op, const double *clean, const double *perturbed, size_t n,
     double slack, double tiny
-) noexcept:
+) except -1:
     cdef bincp_regions *regions = <bincp_regions *> op.storage
-    cdef double *knots = <double *> (regions + 1)
-    regions[0] = bincp_regions_cumulate(clean, perturbed, n, slack, tiny, knots)
+    cdef double *workspace = <double *> malloc(bincp_regions_workspace(n) * sizeof(double))
+    if workspace == NULL:
+        raise MemoryError()
+    with nogil:
+        regions[0] = bincp_regions_make(
+            clean, perturbed, n, slack, tiny, <double *> (regions + 1), workspace)
+    free(workspace)
     op.own = bincp_operator_make(BINCP_REGIONS, regions)
+    return 0
 
 
 def regions(const double[::1] clean, const double[::1] perturbed, double slack, double tiny):

@@ -23,6 +23,9 @@
 
 #define UNIT_ROUNDOFF (DBL_EPSILON / 2)
 #define TRUE_MIN 4.9406564584124654e-324 /* the smallest positive double */
+#define STEP (32.0 * UNIT_ROUNDOFF)      /* outward; the roundings of a line are fewer than 16 */
+
+enum { MAX_BUCKETS = 4096 };
 
 /* ---- arithmetic on pairs (Dekker) ------------------------------------------------------------ */
 
@@ -66,9 +69,19 @@ static pair complement(double p)
 
 /* ---- the knapsack ---------------------------------------------------------------------------- */
 
-size_t bincp_regions_size(size_t n)
+static double minus(pair a, pair b)
 {
-    return 4 * (n + 1);
+    return (a.hi - b.hi) + (a.lo - b.lo);
+}
+
+static double rounded_down(pair a)
+{
+    return a.lo < 0.0 ? nextafter(a.hi, -INFINITY) : a.hi;
+}
+
+static double rounded_up(pair a)
+{
+    return a.lo > 0.0 ? nextafter(a.hi, INFINITY) : a.hi;
 }
 
 static void cumulate(const double *mass, size_t n, ptrdiff_t step, double *knots)
@@ -81,82 +94,244 @@ static void cumulate(const double *mass, size_t n, ptrdiff_t step, double *knots
     }
 }
 
-bincp_regions bincp_regions_cumulate(const double *clean, const double *perturbed, size_t n,
-                                     double slack, double tiny, double *storage)
+/* At or above a knot, of which `below` has been cumulated from the first region, and `above` is what
+ * is left. */
+static pair knot_above(double below, double above, double slack, double tiny)
+{
+    if (below <= 0.5) {
+        return (pair){below > 0.0 ? below * (1.0 + slack) + tiny : 0.0, 0.0};
+    }
+    return complement(fmax(above * (1.0 - slack) - tiny, 0.0));
+}
+
+static pair knot_below(double below, double above, double slack, double tiny)
+{
+    if (below <= 0.5) {
+        return (pair){fmax(below * (1.0 - slack) - tiny, 0.0), 0.0};
+    }
+    return complement(above > 0.0 ? fmin(above * (1.0 + slack) + tiny, 1.0) : 0.0);
+}
+
+/* Knots that make both bounds safe: clean masses moved up, perturbed ones down. Workspace: knots[0]
+ * and knots[1] from below, 2 and 3 from above. Both sequences stay in order. Returns their number:
+ * that of the last one that costs clean mass to reach, for regions that cost none come last. */
+static size_t move_knots(const double *clean, const double *perturbed, size_t n, double slack,
+                         double tiny, pair *up, pair *down, double *workspace)
 {
     double *knots[4];
     for (size_t i = 0; i < 4; ++i) {
-        knots[i] = storage + i * (n + 1);
+        knots[i] = workspace + i * (n + 1);
     }
     cumulate(clean, n, 1, knots[0]);
     cumulate(perturbed, n, 1, knots[1]);
     if (n > 0) {
         cumulate(clean + (n - 1), n, -1, knots[2]);
         cumulate(perturbed + (n - 1), n, -1, knots[3]);
+    } else {
+        knots[2][0] = knots[3][0] = 0.0;
     }
-    /* The sums add one rounding to the errors of the masses, the interpolation three. */
-    return (bincp_regions){n,        knots[0], knots[1],
-                           knots[2], knots[3], slack + 4.0 * UNIT_ROUNDOFF,
-                           tiny};
+    for (size_t k = 0; k <= n; ++k) {
+        up[k] = knot_above(knots[0][k], knots[2][n - k], slack, tiny);
+        down[k] = knot_below(knots[1][k], knots[3][n - k], slack, tiny);
+    }
+    size_t last = 0;
+    for (size_t k = 1; k <= n; ++k) {
+        if (minus(up[k], up[k - 1]) < 0.0) {
+            up[k] = up[k - 1];
+        }
+        if (minus(down[n - k], down[n - k + 1]) > 0.0) {
+            down[n - k] = down[n - k + 1];
+        }
+        if (knots[2][n - k + 1] > 0.0) {
+            last = k;
+        }
+    }
+    return last;
 }
 
-/* Height at `budget` of the curve through n + 1 knots; regions that cost nothing count in full. */
-static double interpolate(const double *budgets, const double *values, size_t n, double budget)
+/* The line from one knot to the next, no higher than it is in exact arithmetic; `from` <= p. */
+static bincp_line line_below(pair from, pair value, pair next_from, pair next_value)
 {
-    if (budget >= budgets[n]) {
-        return values[n];
+    const double slope = minus(next_value, value) / minus(next_from, from) * (1.0 - STEP);
+    bincp_line line = {from.hi, from.lo, rounded_down(value), slope};
+    if (slope > 0.0 && slope <= DBL_MAX) {
+        line.value = line.value * (1.0 - STEP) - 2.0 * TRUE_MIN;
+    } else {
+        line.slope = 0.0; /* also where it overflows: flat is safe */
     }
-    size_t low = 0, high = n; /* budgets[low] <= budget < budgets[high] */
-    while (high - low > 1) {
+    return line;
+}
+
+static bincp_line line_above(pair from, pair value, pair next_from, pair next_value)
+{
+    const double slope = minus(next_value, value) / minus(next_from, from) * (1.0 + STEP);
+    bincp_line line = {from.hi, from.lo, rounded_up(value), slope};
+    if (!(slope > 0.0)) {
+        line.slope = 0.0;
+    } else if (slope > DBL_MAX) {
+        line.value = rounded_up(next_value);
+        line.slope = 0.0;
+    } else {
+        line.value = line.value * (1.0 + STEP) + 2.0 * TRUE_MIN;
+    }
+    return line;
+}
+
+static size_t buckets_for(size_t n_lines)
+{
+    size_t buckets = 8;
+    while (buckets < 4 * n_lines && buckets < MAX_BUCKETS) {
+        buckets *= 2;
+    }
+    return buckets;
+}
+
+/* Doubles that a curve of n_lines keeps: starts, lines, and indices of half that size. */
+static size_t curve_size(size_t n_lines)
+{
+    return (n_lines + 1) + 4 * n_lines + (buckets_for(n_lines) + 3) / 2;
+}
+
+/* Lay out a curve in `storage`; its lines and starts are still to be written. */
+static bincp_line *curve_begin(bincp_curve *curve, size_t n_lines, double **starts, double *storage)
+{
+    bincp_line *const lines = (bincp_line *)(void *)storage;
+    *starts = storage + 4 * n_lines;
+    *curve = (bincp_curve){n_lines, buckets_for(n_lines), *starts, lines,
+                           (const uint32_t *)(void *)(*starts + n_lines + 1)};
+    return lines;
+}
+
+static void curve_index(const bincp_curve *curve, double *starts, uint32_t *first)
+{
+    const size_t buckets = curve->n_buckets;
+    starts[curve->n_lines] = 2.0; /* beyond any p */
+    size_t line = 0;
+    for (size_t bucket = 0; bucket <= buckets; ++bucket) {
+        const double p = (double)bucket / (double)buckets; /* exact: a power of two */
+        while (starts[line + 1] <= p) {
+            ++line;
+        }
+        first[bucket] = (uint32_t)line;
+    }
+    first[buckets + 1] = (uint32_t)line;
+}
+
+/* Lower bounds: lines along the moved knots 0 .. last. */
+static bincp_curve lower_curve(const pair *up, const pair *down, size_t last, double *storage)
+{
+    bincp_curve curve;
+    double *starts;
+    bincp_line *const lines = curve_begin(&curve, last + 1, &starts, storage);
+    for (size_t k = 0; k <= last; ++k) {
+        const size_t next = k < last ? k + 1 : k;
+        starts[k] = rounded_up(up[k]);
+        lines[k] = line_below(up[k], down[k], up[next], down[next]);
+    }
+    curve_index(&curve, starts, (uint32_t *)(void *)(starts + last + 2));
+    return curve;
+}
+
+/* Upper bounds: the same knots, read the other way.
+ *
+ * p = 0 has a line of its own, for there only regions count that cost nothing; what costs something
+ * starts at the smallest positive p, however little it is.
+ */
+static bincp_curve upper_curve(const pair *up, const pair *down, const double *perturbed, size_t n,
+                               double *storage)
+{
+    size_t free_regions = 0;
+    while (free_regions < n && perturbed[free_regions] == 0.0) {
+        ++free_regions;
+    }
+    const size_t n_lines = free_regions < n ? n + 2 : n + 1;
+    bincp_curve curve;
+    double *starts;
+    bincp_line *const lines = curve_begin(&curve, n_lines, &starts, storage);
+    for (size_t k = 0; k <= free_regions; ++k) {
+        starts[k] = 0.0;
+        lines[k] = (bincp_line){0.0, 0.0, rounded_up(up[k]), 0.0};
+    }
+    for (size_t k = free_regions; k + 1 < n_lines; ++k) {
+        const size_t next = k < n ? k + 1 : k;
+        starts[k + 1] = fmax(rounded_up(down[k]), TRUE_MIN);
+        lines[k + 1] = line_above(down[k], up[k], down[next], up[next]);
+    }
+    curve_index(&curve, starts, (uint32_t *)(void *)(starts + n_lines + 1));
+    return curve;
+}
+
+size_t bincp_regions_size(size_t n)
+{
+    return curve_size(n + 1) + curve_size(n + 2);
+}
+
+size_t bincp_regions_workspace(size_t n)
+{
+    return 8 * (n + 1);
+}
+
+bincp_regions bincp_regions_make(const double *clean, const double *perturbed, size_t n,
+                                 double slack, double tiny, double *storage, double *workspace)
+{
+    pair *const up = (pair *)(void *)(workspace + 4 * (n + 1));
+    pair *const down = up + (n + 1);
+    /* The sums add one rounding to the errors of the masses, and moving a knot two more. */
+    const size_t last =
+        move_knots(clean, perturbed, n, slack + 4.0 * UNIT_ROUNDOFF, tiny, up, down, workspace);
+    bincp_regions regions;
+    regions.lower = lower_curve(up, down, last, storage);
+    regions.upper = upper_curve(up, down, perturbed, n, storage + curve_size(n + 1));
+    return regions;
+}
+
+/* The last line that starts at or below p, where 0 <= p <= 1. */
+static inline size_t line_of(const bincp_curve *curve, double p)
+{
+    const size_t bucket = (size_t)(p * (double)curve->n_buckets);
+    size_t low = curve->first[bucket];
+    size_t high = curve->first[bucket + 1] + (size_t)1; /* starts[low] <= p < starts[high] */
+    while (high - low > 4) {
         const size_t middle = low + (high - low) / 2;
-        if (budgets[middle] <= budget) {
+        if (curve->starts[middle] <= p) {
             low = middle;
         } else {
             high = middle;
         }
     }
-    const double share = (budget - budgets[low]) / (budgets[high] - budgets[low]);
-    return values[low] + share * (values[high] - values[low]);
-}
-
-static double least(const bincp_regions *r, const double *budgets, const double *values, double p)
-{
-    const double budget = p * (1.0 - 2.0 * r->slack) - r->tiny;
-    if (budget <= 0.0) {
-        return 0.0;
+    while (curve->starts[low + 1] <= p) {
+        ++low;
     }
-    return fmax(interpolate(budgets, values, r->n, budget) * (1.0 - 2.0 * r->slack) - r->tiny, 0.0);
+    return low;
 }
 
-static double largest(const bincp_regions *r, const double *budgets, const double *values, double p)
+static inline double height_below(const bincp_line *line, double p)
 {
-    const double budget = p > 0.0 ? p * (1.0 + 2.0 * r->slack) + r->tiny : 0.0;
-    const double value = interpolate(budgets, values, r->n, budget);
-    return value > 0.0 ? fmin(value * (1.0 + 2.0 * r->slack) + r->tiny, 1.0) : 0.0;
+    const double height = line->value + line->slope * ((p - line->from_hi) - line->from_lo);
+    const double bound = height < p ? height : p;
+    return bound > 0.0 ? bound : 0.0;
 }
 
 double bincp_regions_lower(const bincp_regions *regions, double p)
 {
-    double value = least(regions, regions->clean_below, regions->perturbed_below, p);
-    if (p > 0.5) {
-        const double lost =
-            largest(regions, regions->clean_above, regions->perturbed_above, 1.0 - p);
-        const double kept = 1.0 - lost;
-        value = fmax(value, 1.0 - kept < lost ? nextafter(kept, 0.0) : kept);
+    return height_below(regions->lower.lines + line_of(&regions->lower, p), p);
+}
+
+void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, size_t m, double *out)
+{
+    const bincp_curve curve = regions->lower;
+    for (size_t i = 0; i < m; ++i) {
+        out[i] = p[i] >= 0.0 && p[i] <= 1.0
+                     ? height_below(curve.lines + line_of(&curve, p[i]), p[i])
+                     : NAN;
     }
-    return fmin(value, p);
 }
 
 double bincp_regions_upper(const bincp_regions *regions, double p)
 {
-    double value = largest(regions, regions->perturbed_below, regions->clean_below, p);
-    if (p > 0.5) {
-        const double lost =
-            least(regions, regions->perturbed_above, regions->clean_above, 1.0 - p);
-        const double kept = 1.0 - lost;
-        value = fmin(value, 1.0 - kept > lost ? nextafter(kept, 1.0) : kept);
-    }
-    return fmax(value, p);
+    const bincp_line *const line = regions->upper.lines + line_of(&regions->upper, p);
+    const double height = line->value + line->slope * ((p - line->from_hi) - line->from_lo);
+    return fmax(fmin(height, 1.0), p);
 }
 
 /* ---- sparse smoothing ------------------------------------------------------------------------ */

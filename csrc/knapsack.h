@@ -9,32 +9,47 @@
 #define BINCP_KNAPSACK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-/* Regions in decreasing order of clean / perturbed mass, as cumulated masses.
- *
- * Each array has n + 1 knots from 0 to the total; `below` counts from the first region, `above`
- * from the last. Each knot is within a relative error `slack` of the true one, or within `tiny`
- * where it is near the smallest doubles.
- */
+/* Where one bound is a straight line: value + slope (p - from), for p at or above `from`. */
+typedef struct bincp_line {
+    double from_hi, from_lo; /* an unevaluated sum: near 1 the digits are those of 1 - from */
+    double value, slope;
+} bincp_line;
+
+/* A piecewise linear bound, rounded to its safe side, and an index of its pieces by p. */
+typedef struct bincp_curve {
+    size_t n_lines, n_buckets; /* n_buckets is a power of two */
+    const double *starts;      /* of the lines, rounded up; a 2 follows */
+    const bincp_line *lines;
+    const uint32_t *first; /* line at the start of each bucket; two more follow */
+} bincp_curve;
+
 typedef struct bincp_regions {
-    size_t n;
-    const double *clean_below, *perturbed_below;
-    const double *clean_above, *perturbed_above;
-    double slack, tiny;
+    bincp_curve lower, upper;
 } bincp_regions;
 
-/* Number of doubles that bincp_regions_cumulate writes to. */
+/* Numbers of doubles that bincp_regions_make keeps, and needs while it runs. n < 2^31. */
 size_t bincp_regions_size(size_t n);
+size_t bincp_regions_workspace(size_t n);
 
-/* Cumulate n ordered masses into `storage`. `slack` and `tiny` bound the errors of the masses. */
-bincp_regions bincp_regions_cumulate(const double *clean, const double *perturbed, size_t n,
-                                     double slack, double tiny, double *storage);
+/* Both bounds from the masses of n regions in decreasing order of clean / perturbed.
+ *
+ * Each mass is within a relative error `slack` of the true one, and the sum of what underflow took
+ * from them is at most `tiny`; a mass is 0 only if the region cannot happen. `slack` also covers
+ * regions that stand before one whose ratio is larger by at most that factor.
+ */
+bincp_regions bincp_regions_make(const double *clean, const double *perturbed, size_t n,
+                                 double slack, double tiny, double *storage, double *workspace);
 
 /* Least perturbed mass of a set with clean mass p, rounded down; 0 <= result <= p. */
 double bincp_regions_lower(const bincp_regions *regions, double p);
 
 /* Largest clean mass of a set with perturbed mass p, rounded up; p <= result <= 1. */
 double bincp_regions_upper(const bincp_regions *regions, double p);
+
+/* The same at m probabilities; NaN where p is not in [0, 1]. */
+void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, size_t m, double *out);
 
 /* Bounds on the errors of the masses of bincp_sparse_regions. */
 #define BINCP_SPARSE_SLACK 9e-16
