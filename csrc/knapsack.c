@@ -149,15 +149,16 @@ static size_t move_knots(const double *clean, const double *perturbed, size_t n,
     return last;
 }
 
-/* The line from one knot to the next, no higher than it is in exact arithmetic; `from` <= p. */
+/* The line from one knot to the next, no higher than it is in exact arithmetic. What `from` lacks to
+ * a double goes into the value. */
 static bincp_line line_below(pair from, pair value, pair next_from, pair next_value)
 {
     const double slope = minus(next_value, value) / minus(next_from, from) * (1.0 - STEP);
-    bincp_line line = {from.hi, from.lo, rounded_down(value), slope};
-    if (slope > 0.0 && slope <= DBL_MAX) {
-        line.value = line.value * (1.0 - STEP) - 2.0 * TRUE_MIN;
-    } else {
-        line.slope = 0.0; /* also where it overflows: flat is safe */
+    bincp_line line = {from.hi, rounded_down(value), 0.0};
+    if (slope > 0.0 && slope <= DBL_MAX) { /* elsewhere flat is safe */
+        const double shifted = value.hi + (value.lo - slope * from.lo);
+        line.value = shifted - fabs(shifted) * STEP - 2.0 * TRUE_MIN;
+        line.slope = slope;
     }
     return line;
 }
@@ -165,14 +166,13 @@ static bincp_line line_below(pair from, pair value, pair next_from, pair next_va
 static bincp_line line_above(pair from, pair value, pair next_from, pair next_value)
 {
     const double slope = minus(next_value, value) / minus(next_from, from) * (1.0 + STEP);
-    bincp_line line = {from.hi, from.lo, rounded_up(value), slope};
-    if (!(slope > 0.0)) {
-        line.slope = 0.0;
-    } else if (slope > DBL_MAX) {
+    bincp_line line = {from.hi, rounded_up(value), 0.0};
+    if (slope > DBL_MAX) {
         line.value = rounded_up(next_value);
-        line.slope = 0.0;
-    } else {
-        line.value = line.value * (1.0 + STEP) + 2.0 * TRUE_MIN;
+    } else if (slope > 0.0) {
+        const double shifted = value.hi + (value.lo - slope * from.lo);
+        line.value = shifted + fabs(shifted) * STEP + 2.0 * TRUE_MIN;
+        line.slope = slope;
     }
     return line;
 }
@@ -189,14 +189,14 @@ static size_t buckets_for(size_t n_lines)
 /* Doubles that a curve of n_lines keeps: starts, lines, and indices of half that size. */
 static size_t curve_size(size_t n_lines)
 {
-    return (n_lines + 1) + 4 * n_lines + (buckets_for(n_lines) + 3) / 2;
+    return (n_lines + 1) + 3 * n_lines + (buckets_for(n_lines) + 3) / 2;
 }
 
 /* Lay out a curve in `storage`; its lines and starts are still to be written. */
 static bincp_line *curve_begin(bincp_curve *curve, size_t n_lines, double **starts, double *storage)
 {
     bincp_line *const lines = (bincp_line *)(void *)storage;
-    *starts = storage + 4 * n_lines;
+    *starts = storage + 3 * n_lines;
     *curve = (bincp_curve){n_lines, buckets_for(n_lines), *starts, lines,
                            (const uint32_t *)(void *)(*starts + n_lines + 1)};
     return lines;
@@ -250,7 +250,7 @@ static bincp_curve upper_curve(const pair *up, const pair *down, const double *p
     bincp_line *const lines = curve_begin(&curve, n_lines, &starts, storage);
     for (size_t k = 0; k <= free_regions; ++k) {
         starts[k] = 0.0;
-        lines[k] = (bincp_line){0.0, 0.0, rounded_up(up[k]), 0.0};
+        lines[k] = (bincp_line){0.0, rounded_up(up[k]), 0.0};
     }
     for (size_t k = free_regions; k + 1 < n_lines; ++k) {
         const size_t next = k < n ? k + 1 : k;
@@ -307,7 +307,7 @@ static inline size_t line_of(const bincp_curve *curve, double p)
 
 static inline double height_below(const bincp_line *line, double p)
 {
-    const double height = line->value + line->slope * ((p - line->from_hi) - line->from_lo);
+    const double height = line->value + line->slope * (p - line->from);
     const double bound = height < p ? height : p;
     return bound > 0.0 ? bound : 0.0;
 }
@@ -317,11 +317,21 @@ double bincp_regions_lower(const bincp_regions *regions, double p)
     return height_below(regions->lower.lines + line_of(&regions->lower, p), p);
 }
 
+static int all_in_range(const double *p, size_t m)
+{
+    int outside = 0;
+    for (size_t i = 0; i < m; ++i) {
+        outside |= !(p[i] >= 0.0) | !(p[i] <= 1.0);
+    }
+    return !outside;
+}
+
 void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, size_t m, double *out)
 {
     const bincp_curve curve = regions->lower;
+    const int sure = all_in_range(p, m);
     for (size_t i = 0; i < m; ++i) {
-        out[i] = p[i] >= 0.0 && p[i] <= 1.0
+        out[i] = sure || (p[i] >= 0.0 && p[i] <= 1.0)
                      ? height_below(curve.lines + line_of(&curve, p[i]), p[i])
                      : NAN;
     }
@@ -330,7 +340,7 @@ void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, siz
 double bincp_regions_upper(const bincp_regions *regions, double p)
 {
     const bincp_line *const line = regions->upper.lines + line_of(&regions->upper, p);
-    const double height = line->value + line->slope * ((p - line->from_hi) - line->from_lo);
+    const double height = line->value + line->slope * (p - line->from);
     return fmax(fmin(height, 1.0), p);
 }
 

@@ -11,16 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where one bound is a straight line: value + slope (p - from), for p at or above `from`. */
+/* Where one bound is a straight line: value + slope (p - from). */
 typedef struct bincp_line {
-    double from_hi, from_lo; /* an unevaluated sum: near 1 the digits are those of 1 - from */
-    double value, slope;
+    double from, value, slope;
 } bincp_line;
 
 /* A piecewise linear bound, rounded to its safe side, and an index of its pieces by p. */
 typedef struct bincp_curve {
     size_t n_lines, n_buckets; /* n_buckets is a power of two */
-    const double *starts;      /* of the lines, rounded up; a 2 follows */
+    const double *starts;      /* of the lines; a 2 follows */
     const bincp_line *lines;
     const uint32_t *first; /* line at the start of each bucket; two more follow */
 } bincp_curve;
