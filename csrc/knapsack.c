@@ -25,7 +25,7 @@
 #define TRUE_MIN 4.9406564584124654e-324 /* the smallest positive double */
 #define STEP (32.0 * UNIT_ROUNDOFF)      /* outward; the roundings of a line are fewer than 16 */
 
-enum { MAX_BUCKETS = 4096 };
+enum { MAX_BUCKETS = 2048 };
 
 /* ---- arithmetic on pairs (Dekker) ------------------------------------------------------------ */
 
@@ -197,14 +197,14 @@ static bincp_line *curve_begin(bincp_curve *curve, size_t n_lines, double **star
 {
     bincp_line *const lines = (bincp_line *)(void *)storage;
     *starts = storage + 3 * n_lines;
-    *curve = (bincp_curve){n_lines, buckets_for(n_lines), *starts, lines,
+    *curve = (bincp_curve){n_lines, (double)buckets_for(n_lines), *starts, lines,
                            (const uint32_t *)(void *)(*starts + n_lines + 1)};
     return lines;
 }
 
 static void curve_index(const bincp_curve *curve, double *starts, uint32_t *first)
 {
-    const size_t buckets = curve->n_buckets;
+    const size_t buckets = (size_t)curve->n_buckets;
     starts[curve->n_lines] = 2.0; /* beyond any p */
     size_t line = 0;
     for (size_t bucket = 0; bucket <= buckets; ++bucket) {
@@ -261,9 +261,20 @@ static bincp_curve upper_curve(const pair *up, const pair *down, const double *p
     return curve;
 }
 
+/* One record a bucket, so that one look-up is all that most values need. */
+static const bincp_bucket *copy_to_buckets(const bincp_curve *curve, double *storage)
+{
+    bincp_bucket *const buckets = (bincp_bucket *)(void *)storage;
+    for (size_t i = 0; i <= (size_t)curve->n_buckets; ++i) {
+        const size_t line = curve->first[i];
+        buckets[i] = (bincp_bucket){curve->starts[line + 1], curve->lines[line]};
+    }
+    return buckets;
+}
+
 size_t bincp_regions_size(size_t n)
 {
-    return curve_size(n + 1) + curve_size(n + 2);
+    return curve_size(n + 1) + curve_size(n + 2) + 4 * (buckets_for(n + 1) + 1);
 }
 
 size_t bincp_regions_workspace(size_t n)
@@ -281,17 +292,15 @@ bincp_regions bincp_regions_make(const double *clean, const double *perturbed, s
         move_knots(clean, perturbed, n, slack + 4.0 * UNIT_ROUNDOFF, tiny, up, down, workspace);
     bincp_regions regions;
     regions.lower = lower_curve(up, down, last, storage);
-    regions.upper = upper_curve(up, down, perturbed, n, storage + curve_size(n + 1));
+    storage += curve_size(n + 1);
+    regions.upper = upper_curve(up, down, perturbed, n, storage);
+    regions.buckets = copy_to_buckets(&regions.lower, storage + curve_size(n + 2));
     return regions;
 }
 
-/* The last line that starts at or below p, where 0 <= p <= 1. */
-static inline size_t line_of(const bincp_curve *curve, double p)
+static size_t search(const bincp_curve *curve, size_t low, size_t high, double p)
 {
-    const size_t bucket = (size_t)(p * (double)curve->n_buckets);
-    size_t low = curve->first[bucket];
-    size_t high = curve->first[bucket + 1] + (size_t)1; /* starts[low] <= p < starts[high] */
-    while (high - low > 4) {
+    while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
         if (curve->starts[middle] <= p) {
             low = middle;
@@ -299,41 +308,47 @@ static inline size_t line_of(const bincp_curve *curve, double p)
             high = middle;
         }
     }
-    while (curve->starts[low + 1] <= p) {
-        ++low;
-    }
     return low;
 }
 
-static inline double height_below(const bincp_line *line, double p)
+/* The last line that starts at or below p, where 0 <= p <= 1. Most buckets hold no start, or one. */
+static inline size_t line_of(const bincp_curve *curve, double p)
 {
-    const double height = line->value + line->slope * (p - line->from);
-    const double bound = height < p ? height : p;
-    return bound > 0.0 ? bound : 0.0;
+    const uint32_t *const bucket = curve->first + (int32_t)(p * curve->n_buckets);
+    size_t line = bucket[0];
+    if (bucket[1] - bucket[0] > 4) {
+        return search(curve, line, (size_t)bucket[1] + 1, p);
+    }
+    while (curve->starts[line + 1] <= p) {
+        ++line;
+    }
+    return line;
+}
+
+static inline double height_below(bincp_line line, double p)
+{
+    const double height = line.value + line.slope * (p - line.from);
+    const double bound = height > 0.0 ? height : 0.0;
+    return bound < p ? bound : p;
 }
 
 double bincp_regions_lower(const bincp_regions *regions, double p)
 {
-    return height_below(regions->lower.lines + line_of(&regions->lower, p), p);
-}
-
-static int all_in_range(const double *p, size_t m)
-{
-    int outside = 0;
-    for (size_t i = 0; i < m; ++i) {
-        outside |= !(p[i] >= 0.0) | !(p[i] <= 1.0);
-    }
-    return !outside;
+    return height_below(regions->lower.lines[line_of(&regions->lower, p)], p);
 }
 
 void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, size_t m, double *out)
 {
-    const bincp_curve curve = regions->lower;
-    const int sure = all_in_range(p, m);
+    const bincp_bucket *const buckets = regions->buckets;
+    const double n_buckets = regions->lower.n_buckets;
     for (size_t i = 0; i < m; ++i) {
-        out[i] = sure || (p[i] >= 0.0 && p[i] <= 1.0)
-                     ? height_below(curve.lines + line_of(&curve, p[i]), p[i])
-                     : NAN;
+        if (!(p[i] >= 0.0 && p[i] <= 1.0)) {
+            out[i] = NAN;
+            continue;
+        }
+        const bincp_bucket *const bucket = buckets + (int32_t)(p[i] * n_buckets);
+        out[i] = p[i] < bucket->until ? height_below(bucket->line, p[i])
+                                      : bincp_regions_lower(regions, p[i]);
     }
 }
 

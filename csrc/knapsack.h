@@ -18,14 +18,22 @@ typedef struct bincp_line {
 
 /* A piecewise linear bound, rounded to its safe side, and an index of its pieces by p. */
 typedef struct bincp_curve {
-    size_t n_lines, n_buckets; /* n_buckets is a power of two */
+    size_t n_lines;
+    double n_buckets;          /* a power of two */
     const double *starts;      /* of the lines; a 2 follows */
     const bincp_line *lines;
-    const uint32_t *first; /* line at the start of each bucket; two more follow */
+    const uint32_t *first;     /* line at the start of each bucket; two more follow */
 } bincp_curve;
+
+/* The line at the start of a bucket, and where it ends. */
+typedef struct bincp_bucket {
+    double until;
+    bincp_line line;
+} bincp_bucket;
 
 typedef struct bincp_regions {
     bincp_curve lower, upper;
+    const bincp_bucket *buckets; /* of `lower` */
 } bincp_regions;
 
 /* Numbers of doubles that bincp_regions_make keeps, and needs while it runs. n < 2^31. */
