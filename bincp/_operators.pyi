@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -8,6 +10,9 @@ class Operator:
     def upper(self, p: float) -> float: ...
     def lower_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None: ...
     def upper_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None: ...
+
+SPARSE_SLACK: float
+WALK_SLACK: float
 
 def identity() -> Operator: ...
 def gaussian(shift: float) -> Operator: ...
@@ -27,3 +32,15 @@ def sparse_masses(
     clean: npt.NDArray[np.float64],
     perturbed: npt.NDArray[np.float64],
 ) -> None: ...
+def sparse_tiny(additions: int, deletions: int) -> float: ...
+def flip_grid(
+    p_plus: float,
+    p_minus: float,
+    p: npt.NDArray[np.float64],
+    order: npt.NDArray[np.uint32],
+    out: npt.NDArray[np.float64],
+) -> None: ...
+def walk_masses(
+    steps: Sequence[tuple[int, Sequence[int], Sequence[float], Sequence[float]]],
+    mass: npt.NDArray[np.float64],
+) -> float: ...

@@ -1,5 +1,6 @@
 """Built-in operators as Python objects. Arguments are validated by the Python layer above."""
 
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc
 
 
@@ -17,6 +18,20 @@ cdef extern from "knapsack.h":
         size_t additions, size_t deletions, double p_plus, double p_minus,
         double *clean, double *perturbed, double *workspace) nogil
     int bincp_sparse_direction(double p_plus, double p_minus) nogil
+    size_t bincp_flip_grid_workspace(size_t additions, size_t deletions, size_t m) nogil
+    void bincp_flip_grid(
+        size_t additions, size_t deletions, double p_plus, double p_minus, const double *p,
+        const uint32_t *order, size_t m, double *out, double *workspace) nogil
+    ctypedef struct bincp_steps:
+        size_t times
+        size_t[3] offset
+        double[3] hi
+        double[3] lo
+    const double BINCP_WALK_SLACK
+    double bincp_walk_tiny(const bincp_steps *steps, size_t n_steps, size_t size) nogil
+    void bincp_walk_masses(
+        const bincp_steps *steps, size_t n_steps, size_t size, double *mass,
+        double *workspace) nogil
 
 
 cdef extern from "operators.h":
@@ -176,3 +191,65 @@ def sparse_masses(
         bincp_sparse_regions(
             additions, deletions, p_plus, p_minus, &clean[0], &perturbed[0], workspace)
     free(workspace)
+
+
+SPARSE_SLACK = BINCP_SPARSE_SLACK
+WALK_SLACK = BINCP_WALK_SLACK
+
+
+def sparse_tiny(size_t additions, size_t deletions):
+    """Bound on what underflow takes from the masses of ``sparse_masses``."""
+    return bincp_sparse_tiny(additions, deletions)
+
+
+def flip_grid(
+    double p_plus, double p_minus, const double[::1] p, const uint32_t[::1] order,
+    double[:, :, ::1] out
+):
+    """Write the lower bounds of i additions and j deletions at increasing ``p`` to ``out[i, j]``.
+
+    ``p[s]`` goes to the place ``order[s]``.
+    """
+    cdef size_t m = <size_t> p.shape[0]
+    if out.shape[2] != p.shape[0] or order.shape[0] != p.shape[0]:
+        raise ValueError(f"`order` and the last axis of `out` must have {m} elements")
+    if m == 0 or out.shape[0] == 0 or out.shape[1] == 0:
+        return
+    cdef size_t additions = <size_t> out.shape[0] - 1
+    cdef size_t deletions = <size_t> out.shape[1] - 1
+    cdef double *workspace = <double *> malloc(
+        bincp_flip_grid_workspace(additions, deletions, m) * sizeof(double))
+    if workspace == NULL:
+        raise MemoryError()
+    with nogil:
+        bincp_flip_grid(
+            additions, deletions, p_plus, p_minus, &p[0], &order[0], m, &out[0, 0, 0], workspace)
+    free(workspace)
+
+
+def walk_masses(steps, double[::1] mass):
+    """Write the masses of the ends of a walk; return what underflow takes at most.
+
+    Each of ``steps`` is (times, offsets, high parts, low parts of the weights), three of each.
+    """
+    cdef bincp_steps[3] made
+    cdef size_t n_steps = len(steps), size = <size_t> mass.shape[0], margin = 0, reach = 0
+    if n_steps > 3:
+        raise ValueError("`steps` must be three at most")
+    for k, (times, offsets, hi, lo) in enumerate(steps):
+        made[k].times = times
+        for j in range(3):
+            made[k].offset[j] = offsets[j]
+            made[k].hi[j] = hi[j]
+            made[k].lo[j] = lo[j]
+        margin = max(margin, max(offsets))
+        reach += times * max(offsets)
+    if reach + 1 != size:
+        raise ValueError(f"`mass` must have {reach + 1} elements, got {size}")
+    cdef double *workspace = <double *> malloc(4 * (size + margin) * sizeof(double))
+    if workspace == NULL:
+        raise MemoryError()
+    with nogil:
+        bincp_walk_masses(made, n_steps, size, &mass[0], workspace)
+    free(workspace)
+    return bincp_walk_tiny(made, n_steps, size)

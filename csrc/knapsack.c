@@ -19,6 +19,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "clones.h"
 #include "two_sum.h"
 
 #define UNIT_ROUNDOFF (DBL_EPSILON / 2)
@@ -30,13 +31,13 @@ enum { MAX_BUCKETS = 2048 };
 /* ---- arithmetic on pairs (Dekker) ------------------------------------------------------------ */
 
 /* `two_sum` for |a| >= |b|. */
-static pair fast_two_sum(double a, double b)
+static ALWAYS_INLINE pair fast_two_sum(double a, double b)
 {
     const double sum = a + b;
     return (pair){sum, b - (sum - a)};
 }
 
-static pair times(pair a, pair b)
+static ALWAYS_INLINE pair times(pair a, pair b)
 {
     const double product = a.hi * b.hi;
     const double error = fma(a.hi, b.hi, -product) + (a.hi * b.lo + a.lo * b.hi);
@@ -92,6 +93,12 @@ static void cumulate(const double *mass, size_t n, ptrdiff_t step, double *knots
         sum = plus(sum, *mass);
         knots[i + 1] = sum.hi;
     }
+}
+
+/* The sums add one rounding to the errors of the masses, and moving a knot two more. */
+static double knot_slack(double slack)
+{
+    return slack + 4.0 * UNIT_ROUNDOFF;
 }
 
 /* At or above a knot, of which `below` has been cumulated from the first region, and `above` is what
@@ -202,14 +209,13 @@ static bincp_line *curve_begin(bincp_curve *curve, size_t n_lines, double **star
     return lines;
 }
 
-static void curve_index(const bincp_curve *curve, double *starts, uint32_t *first)
+static void curve_index(const bincp_curve *curve, uint32_t *first)
 {
     const size_t buckets = (size_t)curve->n_buckets;
-    starts[curve->n_lines] = 2.0; /* beyond any p */
     size_t line = 0;
     for (size_t bucket = 0; bucket <= buckets; ++bucket) {
         const double p = (double)bucket / (double)buckets; /* exact: a power of two */
-        while (starts[line + 1] <= p) {
+        while (curve->starts[line + 1] <= p) {
             ++line;
         }
         first[bucket] = (uint32_t)line;
@@ -218,17 +224,24 @@ static void curve_index(const bincp_curve *curve, double *starts, uint32_t *firs
 }
 
 /* Lower bounds: lines along the moved knots 0 .. last. */
-static bincp_curve lower_curve(const pair *up, const pair *down, size_t last, double *storage)
+static void lower_lines(const pair *up, const pair *down, size_t last, bincp_line *lines,
+                        double *starts)
 {
-    bincp_curve curve;
-    double *starts;
-    bincp_line *const lines = curve_begin(&curve, last + 1, &starts, storage);
     for (size_t k = 0; k <= last; ++k) {
         const size_t next = k < last ? k + 1 : k;
         starts[k] = rounded_up(up[k]);
         lines[k] = line_below(up[k], down[k], up[next], down[next]);
     }
-    curve_index(&curve, starts, (uint32_t *)(void *)(starts + last + 2));
+    starts[last + 1] = 2.0; /* beyond any p */
+}
+
+static bincp_curve lower_curve(const pair *up, const pair *down, size_t last, double *storage)
+{
+    bincp_curve curve;
+    double *starts;
+    bincp_line *const lines = curve_begin(&curve, last + 1, &starts, storage);
+    lower_lines(up, down, last, lines, starts);
+    curve_index(&curve, (uint32_t *)(void *)(starts + last + 2));
     return curve;
 }
 
@@ -257,7 +270,8 @@ static bincp_curve upper_curve(const pair *up, const pair *down, const double *p
         starts[k + 1] = fmax(rounded_up(down[k]), TRUE_MIN);
         lines[k + 1] = line_above(down[k], up[k], down[next], up[next]);
     }
-    curve_index(&curve, starts, (uint32_t *)(void *)(starts + n_lines + 1));
+    starts[n_lines] = 2.0;
+    curve_index(&curve, (uint32_t *)(void *)(starts + n_lines + 1));
     return curve;
 }
 
@@ -287,9 +301,8 @@ bincp_regions bincp_regions_make(const double *clean, const double *perturbed, s
 {
     pair *const up = (pair *)(void *)(workspace + 4 * (n + 1));
     pair *const down = up + (n + 1);
-    /* The sums add one rounding to the errors of the masses, and moving a knot two more. */
     const size_t last =
-        move_knots(clean, perturbed, n, slack + 4.0 * UNIT_ROUNDOFF, tiny, up, down, workspace);
+        move_knots(clean, perturbed, n, knot_slack(slack), tiny, up, down, workspace);
     bincp_regions regions;
     regions.lower = lower_curve(up, down, last, storage);
     storage += curve_size(n + 1);
@@ -325,7 +338,7 @@ static inline size_t line_of(const bincp_curve *curve, double p)
     return line;
 }
 
-static inline double height_below(bincp_line line, double p)
+static ALWAYS_INLINE double height_below(bincp_line line, double p)
 {
     const double height = line.value + line.slope * (p - line.from);
     const double bound = height > 0.0 ? height : 0.0;
@@ -337,10 +350,53 @@ double bincp_regions_lower(const bincp_regions *regions, double p)
     return height_below(regions->lower.lines[line_of(&regions->lower, p)], p);
 }
 
+/* The number of leading p, of m in increasing order, that are below `end`. */
+static size_t count_below(const double *p, size_t m, double end)
+{
+    size_t low = 0, step = 1; /* p[i] < end for i < low */
+    while (low + step <= m && p[low + step - 1] < end) {
+        low += step;
+        step *= 2;
+    }
+    for (; step > 0; step /= 2) {
+        if (low + step <= m && p[low + step - 1] < end) {
+            low += step;
+        }
+    }
+    return low;
+}
+
+/* Bounds at m probabilities in increasing order: line by line. */
+CLONES_V4 static void lower_in_order(const bincp_line *lines, const double *starts, const double *p,
+                                     size_t m, double *out)
+{
+    for (size_t i = 0, line = 0; i < m; ++line) {
+        const size_t n = count_below(p + i, m - i, starts[line + 1]);
+        const bincp_line here = lines[line];
+        for (size_t j = i; j < i + n; ++j) {
+            out[j] = height_below(here, p[j]);
+        }
+        i += n;
+    }
+}
+
+static int are_in_order(const double *p, size_t m)
+{
+    size_t i = 1;
+    while (i < m && p[i - 1] <= p[i]) {
+        ++i;
+    }
+    return i >= m && m > 0 && p[0] >= 0.0 && p[m - 1] <= 1.0;
+}
+
 void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, size_t m, double *out)
 {
     const bincp_bucket *const buckets = regions->buckets;
     const double n_buckets = regions->lower.n_buckets;
+    if (are_in_order(p, m)) {
+        lower_in_order(regions->lower.lines, regions->lower.starts, p, m, out);
+        return;
+    }
     for (size_t i = 0; i < m; ++i) {
         if (!(p[i] >= 0.0 && p[i] <= 1.0)) {
             out[i] = NAN;
@@ -401,7 +457,7 @@ static void binomial_masses(size_t n, pair p, pair q, double *mass)
 }
 
 /* result[k] = sum of u[i] v[k - i]; `low` holds the rounding errors of the sums. */
-static void convolve(const double *restrict u, size_t a, const double *restrict v, size_t d,
+CLONES_V4 static void convolve(const double *restrict u, size_t a, const double *restrict v, size_t d,
                      double *restrict result, double *restrict low)
 {
     for (size_t k = 0; k <= a + d; ++k) {
@@ -421,7 +477,19 @@ static void convolve(const double *restrict u, size_t a, const double *restrict 
     }
 }
 
-/* Mass function of Bin(a, p) + Bin(d, r), where p_not = 1 - p and r_not = 1 - r. */
+/* Mass function of Bin(a, p) + Bin(d, r) from those of the two; `low` is of its size. */
+static void add_binomials(const double *first, size_t a, pair p, pair p_not, const double *second,
+                          size_t d, pair r, pair r_not, double *mass, double *low)
+{
+    convolve(first, a, second, d, mass, low);
+    /* Masses that underflow stay positive: a region that can happen can be filled. */
+    const size_t least_q = (p_not.hi == 0.0 ? a : 0) + (r_not.hi == 0.0 ? d : 0);
+    const size_t largest_q = (p.hi == 0.0 ? 0 : a) + (r.hi == 0.0 ? 0 : d);
+    for (size_t k = least_q; k <= largest_q; ++k) {
+        mass[k] = fmax(mass[k], TRUE_MIN);
+    }
+}
+
 static void region_masses(size_t a, pair p, pair p_not, size_t d, pair r, pair r_not, double *mass,
                           double *workspace)
 {
@@ -429,14 +497,7 @@ static void region_masses(size_t a, pair p, pair p_not, size_t d, pair r, pair r
     double *const second = first + a + 1;
     binomial_masses(a, p, p_not, first);
     binomial_masses(d, r, r_not, second);
-    convolve(first, a, second, d, mass, second + d + 1);
-
-    /* Masses that underflow stay positive: a region that can happen can be filled. */
-    const size_t least_q = (p_not.hi == 0.0 ? a : 0) + (r_not.hi == 0.0 ? d : 0);
-    const size_t largest_q = (p.hi == 0.0 ? 0 : a) + (r.hi == 0.0 ? 0 : d);
-    for (size_t k = least_q; k <= largest_q; ++k) {
-        mass[k] = fmax(mass[k], TRUE_MIN);
-    }
+    add_binomials(first, a, p, p_not, second, d, r, r_not, mass, second + d + 1);
 }
 
 static void reverse(double *mass, size_t n)
@@ -466,5 +527,160 @@ void bincp_sparse_regions(size_t additions, size_t deletions, double p_plus, dou
     if (bincp_sparse_direction(p_plus, p_minus) > 0) {
         reverse(clean, n);
         reverse(perturbed, n);
+    }
+}
+
+/* ---- all numbers of flips at once ------------------------------------------------------------ */
+
+static size_t triangle(size_t n)
+{
+    return n * (n + 1) / 2;
+}
+
+/* Mass functions of Bin(0, p), ..., Bin(n, p), one after the other; that of Bin(i, p) starts at
+ * triangle(i). */
+static void all_binomials(size_t n, pair p, pair p_not, double *masses)
+{
+    for (size_t i = 0; i <= n; ++i) {
+        binomial_masses(i, p, p_not, masses + triangle(i));
+    }
+}
+
+size_t bincp_flip_grid_workspace(size_t additions, size_t deletions, size_t m)
+{
+    const size_t knots = additions + deletions + 2;
+    return 2 * (triangle(additions + 1) + triangle(deletions + 1)) + 3 * knots
+           + bincp_regions_workspace(knots - 1) + 3 * knots + (knots + 1) + m;
+}
+
+void bincp_flip_grid(size_t additions, size_t deletions, double p_plus, double p_minus,
+                     const double *p, const uint32_t *order, size_t m, double *out,
+                     double *workspace)
+{
+    const int direction = bincp_sparse_direction(p_plus, p_minus);
+    const pair plus_p = {p_plus, 0.0}, plus_q = complement(p_plus);
+    const pair minus_p = {p_minus, 0.0}, minus_q = complement(p_minus);
+    const size_t knots = additions + deletions + 2;
+
+    double *const clean_added = workspace;
+    double *const moved_added = clean_added + triangle(additions + 1);
+    double *const clean_deleted = moved_added + triangle(additions + 1);
+    double *const moved_deleted = clean_deleted + triangle(deletions + 1);
+    double *const clean = moved_deleted + triangle(deletions + 1);
+    double *const perturbed = clean + knots;
+    double *const low = perturbed + knots;
+    double *const cumulated = low + knots;
+    pair *const up = (pair *)(void *)(cumulated + 4 * knots);
+    pair *const down = up + knots;
+    bincp_line *const lines = (bincp_line *)(void *)(down + knots);
+    double *const starts = (double *)(void *)(lines + knots);
+    double *const bounds = starts + knots + 1;
+
+    all_binomials(additions, plus_p, plus_q, clean_added);
+    all_binomials(additions, minus_q, minus_p, moved_added);
+    all_binomials(deletions, minus_p, minus_q, clean_deleted);
+    all_binomials(deletions, plus_q, plus_p, moved_deleted);
+    for (size_t a = 0; a <= additions; ++a) {
+        for (size_t d = 0; d <= deletions; ++d, out += m) {
+            if (a + d == 0 || direction == 0) {
+                for (size_t i = 0; i < m; ++i) {
+                    out[order[i]] = p[i];
+                }
+                continue;
+            }
+            const size_t n = a + d + 1;
+            add_binomials(clean_added + triangle(a), a, plus_p, plus_q, clean_deleted + triangle(d),
+                          d, minus_p, minus_q, clean, low);
+            add_binomials(moved_added + triangle(a), a, minus_q, minus_p,
+                          moved_deleted + triangle(d), d, plus_q, plus_p, perturbed, low);
+            if (direction > 0) {
+                reverse(clean, n);
+                reverse(perturbed, n);
+            }
+            const size_t last = move_knots(clean, perturbed, n, knot_slack(BINCP_SPARSE_SLACK),
+                                           bincp_sparse_tiny(a, d), up, down, cumulated);
+            lower_lines(up, down, last, lines, starts);
+            lower_in_order(lines, starts, p, m, bounds);
+            for (size_t i = 0; i < m; ++i) {
+                out[order[i]] = bounds[i];
+            }
+        }
+    }
+}
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+double bincp_walk_tiny(const bincp_steps *steps, size_t n_steps, size_t size)
+{
+    double times = 1.0;
+    for (size_t i = 0; i < n_steps; ++i) {
+        times += (double)steps[i].times;
+    }
+    return 16.0 * times * (double)size * TRUE_MIN;
+}
+
+/* One step: to[i] = sum of weight[j] from[i - offset[j]] for i < n; zeros stand before `from`. */
+CLONES_V4 static void walk_on(const bincp_steps *steps, const double *restrict from_hi,
+                              const double *restrict from_lo, size_t n, double *restrict to_hi,
+                              double *restrict to_lo)
+{
+    for (size_t i = 0; i < n; ++i) {
+        to_hi[i] = to_lo[i] = 0.0;
+    }
+    for (size_t j = 0; j < 3; ++j) {
+        const pair weight = {steps->hi[j], steps->lo[j]};
+        const double *const source_hi = from_hi - steps->offset[j];
+        const double *const source_lo = from_lo - steps->offset[j];
+        if (weight.hi == 0.0) {
+            continue;
+        }
+        for (size_t i = 0; i < n; ++i) {
+            const pair mass = {source_hi[i], source_lo[i]};
+            pair product = times(mass, weight);
+            /* What can be reached stays positive. */
+            product.hi = mass.hi > 0.0 && product.hi < TRUE_MIN ? TRUE_MIN : product.hi;
+            const pair sum = two_sum(to_hi[i], product.hi);
+            const pair result = fast_two_sum(sum.hi, sum.lo + (to_lo[i] + product.lo));
+            to_hi[i] = result.hi;
+            to_lo[i] = result.lo;
+        }
+    }
+}
+
+static size_t farthest(const bincp_steps *steps)
+{
+    size_t most = 0;
+    for (size_t j = 0; j < 3; ++j) {
+        most = steps->offset[j] > most ? steps->offset[j] : most;
+    }
+    return most;
+}
+
+void bincp_walk_masses(const bincp_steps *steps, size_t n_steps, size_t size, double *mass,
+                       double *workspace)
+{
+    size_t margin = 0;
+    for (size_t k = 0; k < n_steps; ++k) {
+        margin = farthest(steps + k) > margin ? farthest(steps + k) : margin;
+    }
+    const size_t stride = margin + size;
+    for (size_t i = 0; i < 4 * stride; ++i) {
+        workspace[i] = 0.0;
+    }
+    double *here = workspace + margin; /* its low parts are `stride` behind it */
+    double *there = here + 2 * stride;
+    here[0] = 1.0;
+    size_t reach = 0;
+    for (size_t k = 0; k < n_steps; ++k) {
+        for (size_t t = 0; t < steps[k].times; ++t) {
+            reach += farthest(steps + k);
+            walk_on(steps + k, here, here + stride, reach + 1, there, there + stride);
+            double *const left = here;
+            here = there;
+            there = left;
+        }
+    }
+    for (size_t i = 0; i < size; ++i) {
+        mass[i] = here[i];
     }
 }

@@ -74,4 +74,33 @@ void bincp_sparse_regions(size_t additions, size_t deletions, double p_plus, dou
 /* -1, 0 or 1: the sign of p_plus + p_minus - 1, exactly. At 0 every likelihood ratio is 1. */
 int bincp_sparse_direction(double p_plus, double p_minus);
 
+/* Lower bounds for all numbers of flips: out[(i (deletions + 1) + j) m + k] is that of i additions
+ * and j deletions at probability k.
+ *
+ * `p` holds the m probabilities in increasing order, all in [0, 1], and order[s] says which of them
+ * p[s] is. The bounds are those of bincp_regions_lower, bit by bit. The workspace holds
+ * bincp_flip_grid_workspace(...) doubles.
+ */
+size_t bincp_flip_grid_workspace(size_t additions, size_t deletions, size_t m);
+void bincp_flip_grid(size_t additions, size_t deletions, double p_plus, double p_minus,
+                     const double *p, const uint32_t *order, size_t m, double *out,
+                     double *workspace);
+
+/* Independent steps of a walk along 0, 1, 2, ...: each of `times` steps goes offset[i] places with
+ * the probability hi[i] + lo[i]. */
+typedef struct bincp_steps {
+    size_t times;
+    size_t offset[3];
+    double hi[3], lo[3];
+} bincp_steps;
+
+/* Masses of the places 0 .. size - 1, the farthest one, where a walk from 0 ends.
+ *
+ * Errors are bounded like those of regions. The workspace holds 4 (size + largest offset) doubles.
+ */
+#define BINCP_WALK_SLACK 9e-16
+double bincp_walk_tiny(const bincp_steps *steps, size_t n_steps, size_t size);
+void bincp_walk_masses(const bincp_steps *steps, size_t n_steps, size_t size, double *mass,
+                       double *workspace);
+
 #endif
