@@ -11,7 +11,7 @@ The picture of the library, left to right::
 ``bincp.sampling`` and ``bincp.demo`` need torch and are imported only on request.
 """
 
-from bincp import _builtins, balls, metrics, noise, scores, smoothing, testing  # noqa: F401
+from bincp import _builtins, balls, metrics, noise, radii, scores, smoothing, testing  # noqa: F401
 from bincp._include import get_include
 from bincp.calibration import BinCP, one_sample
 from bincp.certificates import Certificate

@@ -37,7 +37,7 @@ def flip_grid(
     p_plus: float,
     p_minus: float,
     p: npt.NDArray[np.float64],
-    order: npt.NDArray[np.uint32],
+    order: npt.NDArray[np.uint32] | None,
     out: npt.NDArray[np.float64],
 ) -> None: ...
 def walk_masses(

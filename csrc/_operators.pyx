@@ -204,26 +204,29 @@ def sparse_tiny(size_t additions, size_t deletions):
 
 def flip_grid(
     double p_plus, double p_minus, const double[::1] p, const uint32_t[::1] order,
-    double[:, :, ::1] out
+    double[:, :, ::1] out,
 ):
     """Write the lower bounds of i additions and j deletions at increasing ``p`` to ``out[i, j]``.
 
-    ``p[s]`` goes to the place ``order[s]``.
+    ``p[s]`` goes to the place ``order[s]``; without an order, to its own.
     """
     cdef size_t m = <size_t> p.shape[0]
-    if out.shape[2] != p.shape[0] or order.shape[0] != p.shape[0]:
+    if out.shape[2] != p.shape[0] or (order is not None and order.shape[0] != p.shape[0]):
         raise ValueError(f"`order` and the last axis of `out` must have {m} elements")
     if m == 0 or out.shape[0] == 0 or out.shape[1] == 0:
         return
     cdef size_t additions = <size_t> out.shape[0] - 1
     cdef size_t deletions = <size_t> out.shape[1] - 1
+    cdef const uint32_t *places = NULL
+    if order is not None:
+        places = &order[0]
     cdef double *workspace = <double *> malloc(
         bincp_flip_grid_workspace(additions, deletions, m) * sizeof(double))
     if workspace == NULL:
         raise MemoryError()
     with nogil:
         bincp_flip_grid(
-            additions, deletions, p_plus, p_minus, &p[0], &order[0], m, &out[0, 0, 0], workspace)
+            additions, deletions, p_plus, p_minus, &p[0], places, m, &out[0, 0, 0], workspace)
     free(workspace)
 
 

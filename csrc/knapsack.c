@@ -546,6 +546,13 @@ static void all_binomials(size_t n, pair p, pair p_not, double *masses)
     }
 }
 
+static void put_in_order(const double *values, const uint32_t *order, size_t m, double *out)
+{
+    for (size_t i = 0; i < m; ++i) {
+        out[order == NULL ? i : order[i]] = values[i];
+    }
+}
+
 size_t bincp_flip_grid_workspace(size_t additions, size_t deletions, size_t m)
 {
     const size_t knots = additions + deletions + 2;
@@ -583,9 +590,7 @@ void bincp_flip_grid(size_t additions, size_t deletions, double p_plus, double p
     for (size_t a = 0; a <= additions; ++a) {
         for (size_t d = 0; d <= deletions; ++d, out += m) {
             if (a + d == 0 || direction == 0) {
-                for (size_t i = 0; i < m; ++i) {
-                    out[order[i]] = p[i];
-                }
+                put_in_order(p, order, m, out);
                 continue;
             }
             const size_t n = a + d + 1;
@@ -600,9 +605,9 @@ void bincp_flip_grid(size_t additions, size_t deletions, double p_plus, double p
             const size_t last = move_knots(clean, perturbed, n, knot_slack(BINCP_SPARSE_SLACK),
                                            bincp_sparse_tiny(a, d), up, down, cumulated);
             lower_lines(up, down, last, lines, starts);
-            lower_in_order(lines, starts, p, m, bounds);
-            for (size_t i = 0; i < m; ++i) {
-                out[order[i]] = bounds[i];
+            lower_in_order(lines, starts, p, m, order == NULL ? out : bounds);
+            if (order != NULL) {
+                put_in_order(bounds, order, m, out);
             }
         }
     }

@@ -27,6 +27,7 @@ PUBLIC_MODULES = {
     "bincp.metrics",
     "bincp.noise",
     "bincp.planning",
+    "bincp.radii",
     "bincp.registry",
     "bincp.sampling",
     "bincp.scores",

@@ -5,6 +5,6 @@ Scales are in the units of the tensor that gets the noise.
 
 from bincp.smoothing._additive import Gaussian, Uniform
 from bincp.smoothing._base import Smoothing
-from bincp.smoothing._flips import SparseFlip
+from bincp.smoothing._flips import CategoricalFlip, Joint, SparseFlip
 
-__all__ = ["Gaussian", "Smoothing", "SparseFlip", "Uniform"]
+__all__ = ["CategoricalFlip", "Gaussian", "Joint", "Smoothing", "SparseFlip", "Uniform"]
