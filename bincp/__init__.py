@@ -61,6 +61,7 @@ __all__ = [
     "noise",
     "one_sample",
     "plan",
+    "radii",
     "register",
     "registered",
     "scores",

@@ -45,3 +45,15 @@ def unit_numbers(
     draws: npt.NDArray[np.int64],
     out: npt.NDArray[np.float32],
 ) -> None: ...
+def change_categories(
+    k: int,
+    p_plus: float,
+    p_minus: float,
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None: ...

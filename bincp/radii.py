@@ -77,9 +77,7 @@ def certified_radius(
     >>> certified_radius(bincp.smoothing.Uniform(0.5), bincp.balls.L1, [0.25, 0.75, 1.0])
     array([-inf, 0.25, 0.5 ])
     """
-    return _for_each(
-        lambda holds: _largest_real(holds), smoothing, ball, p, threshold, none=-math.inf
-    )
+    return _for_each(_largest_real, smoothing, ball, p, threshold, none=-math.inf)
 
 
 def certified_count(
@@ -177,7 +175,7 @@ def flip_grid(
     >>> grid.shape
     (2, 4, 2)
     >>> grid[1, 3].round(4)
-    array([0.3455, 0.4   ])
+    array([0.3455, 0.5905])
     """
     if not isinstance(smoothing, SparseFlip):
         raise TypeError(f"`smoothing` must be a SparseFlip, got {smoothing!r}")
@@ -193,6 +191,8 @@ def flip_grid(
     shape = (corner.additions + 1, corner.deletions + 1, *values.shape)
     result = np.empty(shape) if out is None else _checked_out(out, shape)
     flat = np.ascontiguousarray(values).reshape(-1)
+    if flat.size >= 2**32:
+        raise ValueError(f"`p` must have fewer than 2^32 elements, got {flat.size}")
     order = None
     if (flat[1:] < flat[:-1]).any():
         order = np.argsort(flat).astype(np.uint32)
@@ -241,7 +241,7 @@ def flip_frontier(
     --------
     >>> import bincp
     >>> flip_frontier(bincp.smoothing.SparseFlip(0.01, 0.6), 0.99, 2, 10)
-    array([ 7,  1, -1])
+    array([7, 6, 0])
     """
     level = _check_threshold(threshold)
     certified = flip_grid(smoothing, p, additions, deletions) >= level

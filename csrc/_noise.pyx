@@ -40,6 +40,15 @@ cdef extern from "noise.h":
         double p_plus, double p_minus, bincp_noise_key key, size_t n, const double *x, double *out
     ) noexcept nogil
 
+    void bincp_noise_categorical_f32(
+        uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n, const float *x,
+        float *out
+    ) noexcept nogil
+    void bincp_noise_categorical_f64(
+        uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n, const double *x,
+        double *out
+    ) noexcept nogil
+
 ctypedef fused real:
     float
     double
@@ -149,3 +158,25 @@ def unit_numbers(
                 BINCP_NOISE_UNIT, 1, row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r]),
                 1, NULL, &out[r],
             )
+
+
+def change_categories(
+    uint32_t k, double p_plus, double p_minus, uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const real[:, ::1] x, real[:, ::1] out,
+):
+    """Write ``x[sources[r]]`` with the changes of (ids[r], draws[r]) to each row r of ``out``."""
+    cdef Py_ssize_t r
+    cdef size_t n = <size_t>out.shape[1]
+    cdef bincp_noise_key key
+    if n == 0:
+        return
+    with nogil:
+        for r in range(out.shape[0]):
+            key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
+            if real is float:
+                bincp_noise_categorical_f32(
+                    k, p_plus, p_minus, key, n, &x[sources[r], 0], &out[r, 0])
+            else:
+                bincp_noise_categorical_f64(
+                    k, p_plus, p_minus, key, n, &x[sources[r], 0], &out[r, 0])

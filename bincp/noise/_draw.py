@@ -28,8 +28,9 @@ def draw(
 
     Parameters
     ----------
-    smoothing : Gaussian, Uniform or SparseFlip
-        The smoothing scheme. SparseFlip needs inputs of zeros and ones.
+    smoothing : Gaussian, Uniform, SparseFlip, CategoricalFlip or Joint
+        The smoothing scheme. SparseFlip needs inputs of zeros and ones, CategoricalFlip the codes
+        0, 1, ..., k - 1, and Joint its `n_adjacency`.
     x : array (n, ...)
         Inputs, float32 or float64.
     n_samples : int
@@ -60,7 +61,8 @@ def draw(
     Philox4x32-10 [1]_ keyed by the seed, with (element, draw, id, phase) as its counter. Gaussians
     come from it by the Box-Muller transform with 32 bits for the radius (to 6.76 standard
     deviations), uniform noise on [-half_width, half_width] from one word an element, flips by
-    comparison with probabilities resolved to 2**-64.
+    comparison with probabilities resolved to 2**-64. A category that changes takes another pair of
+    words for the one that it becomes.
 
     References
     ----------
