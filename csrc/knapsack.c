@@ -1,18 +1,28 @@
-/* The fractional knapsack, and the regions of sparse smoothing.
+/* The fractional knapsack, and the regions of sparse and categorical smoothing.
  *
  * Masses. A region's mass is a convolution of two binomial mass functions: sums of positive terms,
  * so nothing cancels. Each mass function is a recurrence outward from its mode, with a scale that
  * is divided out at the end; recurrence, convolution and cumulation carry a second double for the
  * rounding errors. So every knot is right to a few units in the last place, whatever the radii, and
- * the outward step below can be 1e-15. Summing in plain doubles costs half the time and a step of
+ * the outward step below can be 5e-15. Summing in plain doubles costs half the time and a step of
  * 1e-13 at radii 1000 + 1000.
  *
- * Rounding. Both maps are increasing piecewise linear functions through knots. If every knot is
- * within a factor 1 +- slack, then evaluating at p (1 - 2 slack) and multiplying by (1 - 2 slack)
- * can only fall below the exact map: a knot moved right or down lowers an increasing curve.
- * Likewise upwards. This needs no bound on the slope, so it holds for ratios of 1e300. For p > 1/2
- * the other end is filled with 1 - p as well, which is exact, so no mass is lost near 1; both
- * bounds are safe, and the better one is taken.
+ * Rounding. Both maps are increasing piecewise linear functions through knots, and each is the other
+ * one read sideways. Every knot is known within a factor 1 +- slack, counted from its nearer end, so
+ * that nothing is lost near 1. It is moved right and down by that much: the curve through the moved
+ * knots is below the exact one, for a point moved right or down falls below an increasing curve.
+ * Read sideways, it is above. This needs no bound on the slope, so it holds for ratios of 1e300. What
+ * is left to rounding is one line between two knots: its slope and value are rounded outward once,
+ * by more than its evaluation can err, so that a bound is a look-up, a product and a sum.
+ *
+ * Look-up. A search by bisection mispredicts a branch or two a value. Instead [0, 1] is cut into
+ * buckets of equal width, each with a copy of the line at its start: most values need no more, and
+ * the rest look at the starts of the lines that follow. Values in increasing order are taken line
+ * by line. Measured for 50 + 50 flips and 10,000 values (Zen 5): 1.9 ns a value in random order, 0.7
+ * in increasing order; 2.8 with bisection within buckets alone.
+ *
+ * Walks. Regions of categories are places of a walk: coordinates move a place by the power of the
+ * ratio that their outcome has. Step by step the masses are sums of three products, in pairs again.
  */
 #include "knapsack.h"
 
@@ -119,9 +129,9 @@ static pair knot_below(double below, double above, double slack, double tiny)
     return complement(above > 0.0 ? fmin(above * (1.0 + slack) + tiny, 1.0) : 0.0);
 }
 
-/* Knots that make both bounds safe: clean masses moved up, perturbed ones down. Workspace: knots[0]
- * and knots[1] from below, 2 and 3 from above. Both sequences stay in order. Returns their number:
- * that of the last one that costs clean mass to reach, for regions that cost none come last. */
+/* Knots that make both bounds safe: clean masses moved up, perturbed ones down, and both still in
+ * order. Returns the number of the last knot that costs clean mass to reach: what costs none comes
+ * last. The workspace holds the sums from below (knots[0] and [1]) and from above. */
 static size_t move_knots(const double *clean, const double *perturbed, size_t n, double slack,
                          double tiny, pair *up, pair *down, double *workspace)
 {
