@@ -11,7 +11,17 @@ The picture of the library, left to right::
 ``bincp.sampling`` and ``bincp.demo`` need torch and are imported only on request.
 """
 
-from bincp import _builtins, balls, metrics, noise, plots, scores, smoothing, testing  # noqa: F401
+from bincp import (  # noqa: F401
+    _builtins,
+    balls,
+    metrics,
+    noise,
+    plots,
+    radii,
+    scores,
+    smoothing,
+    testing,
+)
 from bincp._include import get_include
 from bincp.calibration import BinCP, one_sample
 from bincp.certificates import Certificate
@@ -68,6 +78,7 @@ __all__ = [
     "one_sample",
     "plan",
     "plots",
+    "radii",
     "register",
     "registered",
     "scores",

@@ -79,3 +79,15 @@ def split_copies(
     slack: npt.NDArray[np.int32],
     out: npt.NDArray[Any],
 ) -> None: ...
+def change_categories(
+    k: int,
+    p_plus: float,
+    p_minus: float,
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None: ...

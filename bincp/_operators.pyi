@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ class Operator:
     def upper(self, p: float) -> float: ...
     def lower_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None: ...
     def upper_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None: ...
+
+SPARSE_SLACK: float
+WALK_SLACK: float
 
 def identity() -> Operator: ...
 def gaussian(shift: float) -> Operator: ...
@@ -32,3 +36,15 @@ def sparse_masses(
     clean: npt.NDArray[np.float64],
     perturbed: npt.NDArray[np.float64],
 ) -> None: ...
+def sparse_tiny(additions: int, deletions: int) -> float: ...
+def flip_grid(
+    p_plus: float,
+    p_minus: float,
+    p: npt.NDArray[np.float64],
+    order: npt.NDArray[np.uint32] | None,
+    out: npt.NDArray[np.float64],
+) -> None: ...
+def walk_masses(
+    steps: Sequence[tuple[int, Sequence[int], Sequence[float], Sequence[float]]],
+    mass: npt.NDArray[np.float64],
+) -> float: ...

@@ -244,8 +244,7 @@ def _inverted(ball: Any) -> Any:
 
 
 def _parameters(value: Any) -> dict[str, Any]:
-    parameters = _plain(value) if is_dataclass(value) else {}
-    return {"type": type(value).__name__, **parameters}
+    return _plain(value) if is_dataclass(value) else {"type": type(value).__name__}
 
 
 def _plain(value: Any) -> Any:
@@ -255,7 +254,8 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        parameters = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {"type": type(value).__name__, **parameters}
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -45,6 +45,14 @@ cdef extern from "noise.h":
     void bincp_noise_flip_f64(
         double p_plus, double p_minus, bincp_noise_key key, size_t n, const double *x, double *out
     ) noexcept nogil
+    void bincp_noise_categorical_f32(
+        uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n, const float *x,
+        float *out
+    ) noexcept nogil
+    void bincp_noise_categorical_f64(
+        uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n, const double *x,
+        double *out
+    ) noexcept nogil
 
 cdef extern from "splitting.h":
     ctypedef struct bincp_split_grid:
@@ -252,3 +260,25 @@ def split_copies(
             else:
                 bincp_split_copy_f64(
                     split, number, n, &starts[source, 0], &slack[source, 0], &out[r, 0])
+
+
+def change_categories(
+    uint32_t k, double p_plus, double p_minus, uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const real[:, ::1] x, real[:, ::1] out,
+):
+    """Write ``x[sources[r]]`` with the changes of (ids[r], draws[r]) to each row r of ``out``."""
+    cdef Py_ssize_t r
+    cdef size_t n = <size_t>out.shape[1]
+    cdef bincp_noise_key key
+    if n == 0:
+        return
+    with nogil:
+        for r in range(out.shape[0]):
+            key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
+            if real is float:
+                bincp_noise_categorical_f32(
+                    k, p_plus, p_minus, key, n, &x[sources[r], 0], &out[r, 0])
+            else:
+                bincp_noise_categorical_f64(
+                    k, p_plus, p_minus, key, n, &x[sources[r], 0], &out[r, 0])

@@ -137,9 +137,11 @@ static int uniform(double shift, double *storage, bincp_operator *op)
     return make_shift(BINCP_UNIFORM, shift, storage, op);
 }
 
+/* Behind the regions lies the workspace of bincp_regions_make. */
 static size_t regions_bytes(size_t n)
 {
-    return sizeof(bincp_regions) + bincp_regions_size(n) * sizeof(double);
+    return sizeof(bincp_regions) +
+           (bincp_regions_size(n) + bincp_regions_workspace(n)) * sizeof(double);
 }
 
 /* a b (1 + slack) >= c d, for factors in [0, 1], without underflow. */
@@ -181,14 +183,15 @@ static int make_regions(const double *clean, const double *perturbed, size_t n, 
                         double tiny, void *storage, bincp_operator *op)
 {
     bincp_regions *head = storage;
-    *head = bincp_regions_cumulate(clean, perturbed, n, slack, tiny, (double *)(head + 1));
+    double *kept = (double *)(head + 1);
+    *head = bincp_regions_make(clean, perturbed, n, slack, tiny, kept, kept + bincp_regions_size(n));
     return make(BINCP_REGIONS, head, op);
 }
 
 static int regions(const double *clean, const double *perturbed, size_t n, double slack,
                    double tiny, void *storage, bincp_operator *op)
 {
-    if (n == 0 || !(slack >= DBL_EPSILON / 2 && slack <= MAX_SLACK) || !(tiny >= 0.0) ||
+    if (n == 0 || n > MAX_INT32 || !(slack >= DBL_EPSILON / 2 && slack <= MAX_SLACK) || !(tiny >= 0.0) ||
         !is_fillable(op)) {
         return REFUSED;
     }
@@ -209,7 +212,7 @@ static int is_flip(double p)
 
 static int are_flips(size_t additions, size_t deletions, double p_plus, double p_minus)
 {
-    return additions <= MAX_INT32 && deletions <= MAX_INT32 && is_flip(p_plus) && is_flip(p_minus);
+    return additions <= MAX_INT32 && deletions < MAX_INT32 - additions && is_flip(p_plus) && is_flip(p_minus);
 }
 
 /* Behind the regions lie their masses and the workspace of bincp_sparse_regions. */

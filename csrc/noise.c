@@ -353,3 +353,51 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
 
 DEFINE_FLIP(bincp_noise_flip_f32, float)
 DEFINE_FLIP(bincp_noise_flip_f64, double)
+
+/* ---- categories ------------------------------------------------------------------------------ */
+
+#define CATEGORY_STREAM UINT32_C(0x40) /* words that choose the new category: streams of their own */
+
+/* floor(u n) for the number u = 0.w0w1 in base 2^32 that belongs to element j: uniform on 0 .. n - 1
+ * to 2^-64. */
+static uint32_t choose(bincp_noise_key key, size_t j, uint32_t n)
+{
+    const uint32_t seed[2] = {(uint32_t)key.seed, (uint32_t)(key.seed >> 32)};
+    uint32_t words[2][4];
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t stream = key.stream | CATEGORY_STREAM | (i ? TIE_STREAM : 0);
+        const uint32_t counter[4]
+            = {(uint32_t)(j / 4), key.draw, (uint32_t)key.id, stream_word(key, stream)};
+        bincp_philox4x32(counter, seed, words[i]);
+    }
+    const uint64_t low = (uint64_t)words[1][j % 4] * n;
+    return (uint32_t)(((uint64_t)words[0][j % 4] * n + (low >> 32)) >> 32);
+}
+
+/* The category that an element changes to: the `choice`-th of those that it is not. */
+static uint32_t other(uint32_t category, uint32_t choice)
+{
+    return choice < category ? choice : choice + 1;
+}
+
+#define DEFINE_CATEGORICAL(NAME, TYPE)                                                        \
+    void NAME(uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n,       \
+              const TYPE *x, TYPE *out)                                                       \
+    {                                                                                         \
+        const threshold plus = threshold_of(p_plus), minus = threshold_of(p_minus);           \
+        uint32_t bits[CHUNK];                                                                 \
+        for (size_t first = 0; first < n; first += CHUNK) {                                   \
+            const size_t length = n - first < CHUNK ? n - first : CHUNK;                      \
+            for (size_t j = 0; j < length; j++) {                                             \
+                bits[j] = x[first + j] != 0;                                                  \
+            }                                                                                 \
+            flip(plus, minus, key, first, length, bits);                                      \
+            for (size_t j = first; j < first + length; j++) {                                 \
+                const int changed = bits[j - first] != (uint32_t)(x[j] != 0);                 \
+                out[j] = changed ? (TYPE)other((uint32_t)x[j], choose(key, j, k - 1)) : x[j]; \
+            }                                                                                 \
+        }                                                                                     \
+    }
+
+DEFINE_CATEGORICAL(bincp_noise_categorical_f32, float)
+DEFINE_CATEGORICAL(bincp_noise_categorical_f64, double)

@@ -28,7 +28,7 @@ typedef struct bincp_noise_key {
     uint64_t seed;
     uint64_t id;     /* of the input, < 2^56 */
     uint32_t draw;   /* of the input's Monte-Carlo samples */
-    uint32_t stream; /* bincp_noise_stream, < 128 */
+    uint32_t stream; /* bincp_noise_stream, < 64 */
 } bincp_noise_key;
 
 typedef enum bincp_noise_law {
@@ -62,5 +62,12 @@ void bincp_noise_flip_f32(double p_plus, double p_minus, bincp_noise_key key, si
                           const float *x, float *out);
 void bincp_noise_flip_f64(double p_plus, double p_minus, bincp_noise_key key, size_t n,
                           const double *x, double *out);
+
+/* out[j] = x[j] or, as often as bincp_noise_flip_* would flip it (and then at the same keys), one of
+ * the k - 1 other categories 0 .. k - 1, each with a probability of 1/(k - 1) to 2^-64. */
+void bincp_noise_categorical_f32(uint32_t k, double p_plus, double p_minus, bincp_noise_key key,
+                                 size_t n, const float *x, float *out);
+void bincp_noise_categorical_f64(uint32_t k, double p_plus, double p_minus, bincp_noise_key key,
+                                 size_t n, const double *x, double *out);
 
 #endif

@@ -151,6 +151,10 @@ bincp_operator bincp_operator_make(bincp_builtin kind, const void *params)
 void bincp_bound_fill(bincp_bound_fn bound, const void *params, const double *p, size_t n,
                       double *out)
 {
+    if (bound == regions_lower) {
+        bincp_regions_lower_fill(params, p, n, out);
+        return;
+    }
     for (size_t i = 0; i < n; ++i) {
         out[i] = bound(p[i], params);
     }

@@ -35,6 +35,7 @@ PUBLIC_MODULES = {
     "bincp.noise",
     "bincp.planning",
     "bincp.plots",
+    "bincp.radii",
     "bincp.registry",
     "bincp.risk",
     "bincp.sampling",

@@ -30,7 +30,8 @@ def draw(
     ----------
     smoothing : Smoothing
         The smoothing scheme, one of `bincp.smoothing`. SparseFlip needs inputs of zeros and ones,
-        SplittingNoise inputs in [0, 1], on its grid if it has one.
+        CategoricalFlip the codes 0, 1, ..., k - 1, Joint its `n_adjacency`, and SplittingNoise
+        inputs in [0, 1], on its grid if it has one.
     x : array (n, ...)
         Inputs, float32 or float64.
     n_samples : int

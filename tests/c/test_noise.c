@@ -176,6 +176,36 @@ static void test_splitting(void)
     }
 }
 
+/* Changes happen where flips do, and lead to any category but the old one; rows are beginnings of
+ * longer rows. */
+static void test_categories(void)
+{
+    enum { N = 1300, K = 5 };
+    static float x[N], out[N], bits[N], flipped[N], shorter[N];
+    static double wide_x[N], wide[N];
+    for (int j = 0; j < N; j++) {
+        x[j] = (float)(j % K);
+        wide_x[j] = j % K;
+        bits[j] = x[j] != 0;
+    }
+    bincp_noise_categorical_f32(K, 0.3, 0.6, KEY, N, x, out);
+    bincp_noise_categorical_f64(K, 0.3, 0.6, KEY, N, wide_x, wide);
+    bincp_noise_categorical_f32(K, 0.3, 0.6, KEY, 77, x, shorter);
+    bincp_noise_flip_f32(0.3, 0.6, KEY, N, bits, flipped);
+    int good = memcmp(shorter, out, 77 * sizeof *out) == 0;
+    for (int j = 0; j < N; j++) {
+        good &= (out[j] != x[j]) == (flipped[j] != bits[j]) && wide[j] == (double)out[j];
+        good &= out[j] >= 0 && out[j] < K;
+    }
+    CHECK(good);
+    bincp_noise_categorical_f32(2, 0.3, 0.6, KEY, N, bits, out);
+    CHECK(memcmp(out, flipped, sizeof out) == 0);
+    bincp_noise_categorical_f32(1 << 24, 1.0, 1.0, KEY, N, x, x); /* in place */
+    for (int j = 0; j < N; j++) {
+        CHECK(x[j] != (float)(j % K) && x[j] < 1 << 24);
+    }
+}
+
 int main(void)
 {
     test_philox();
@@ -185,5 +215,6 @@ int main(void)
     test_words();
     test_keep();
     test_splitting();
+    test_categories();
     return report("noise");
 }

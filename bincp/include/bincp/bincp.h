@@ -83,7 +83,7 @@ typedef struct bincp_api {
     int (*gaussian)(double shift, double *storage, bincp_operator *op);
     int (*uniform)(double shift, double *storage, bincp_operator *op);
 
-    /* Fractional knapsack over n >= 1 likelihood-ratio regions, in decreasing order of
+    /* Fractional knapsack over 1 <= n < 2^31 likelihood-ratio regions, in decreasing order of
      * clean / perturbed mass. Each mass is in [0, 1], and each sum is 1 up to rounding: append
      * (missing, 0) first or (0, missing) last where masses were left out. The masses, and with them
      * the order, are right to a relative error `slack` in [2^-53, 0.01], or to `tiny` >= 0 where
@@ -93,7 +93,7 @@ typedef struct bincp_api {
                    double tiny, void *storage, bincp_operator *op);
 
     /* The regions of sparse flips: additions + deletions + 1 masses each, and their knapsack.
-     * Flip probabilities are 0 or at least 1e-300, additions and deletions below 2^31. */
+     * Flip probabilities are 0 or at least 1e-300, additions + deletions + 1 is below 2^31. */
     int (*sparse_masses)(size_t additions, size_t deletions, double p_plus, double p_minus,
                          double *clean, double *perturbed, void *workspace);
     size_t (*sparse_bytes)(size_t additions, size_t deletions); /* of `storage`, `workspace` */
