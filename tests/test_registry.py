@@ -349,7 +349,7 @@ def test_description_of_parameters_that_json_lacks() -> None:
     assert described["ball"] == {
         "type": "Weighted",
         "weights": "array([1, 2])",
-        "nested": {"size": 2},
+        "nested": {"type": "Patch", "size": 2},
         "options": {"1": 3, "x": [0.5, None]},
     }
     assert bincp.certify(Mask(0.5), Bare()).describe()["ball"] == {"type": "Bare"}
