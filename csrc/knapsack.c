@@ -467,8 +467,8 @@ static void binomial_masses(size_t n, pair p, pair q, double *mass)
 }
 
 /* result[k] = sum of u[i] v[k - i]; `low` holds the rounding errors of the sums. */
-CLONES_V4 static void convolve(const double *restrict u, size_t a, const double *restrict v, size_t d,
-                     double *restrict result, double *restrict low)
+CLONES_V4 static void convolve(const double *restrict u, size_t a, const double *restrict v,
+                               size_t d, double *restrict result, double *restrict low)
 {
     for (size_t k = 0; k <= a + d; ++k) {
         result[k] = low[k] = 0.0;
