@@ -9,7 +9,7 @@ Noise is drawn in float32, also for float64 inputs, and never narrower: a Gaussi
 tails, and a certificate for Gaussian noise says nothing about it.
 """
 
-from bincp.noise import _additive, _flips  # noqa: F401
+from bincp.noise import _additive, _flips, _radial  # noqa: F401
 from bincp.noise._draw import draw
 
 __all__ = ["draw"]
