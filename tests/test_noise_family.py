@@ -152,7 +152,7 @@ class TestLaws:
 
     @pytest.mark.parametrize(("scheme", "d"), CASES)
     def test_radius_and_marginals(self, scheme, d):
-        x = sample(scheme, d, 20_000 if d == 784 else 60_000, seed=d)
+        x = sample(scheme, d, 10_000 if d == 784 else 40_000, seed=d)
         r = norm(scheme, x) / scale_of(scheme)
         if isinstance(scheme, UniformBall):
             law = stats.beta(d, 1)
@@ -168,7 +168,7 @@ class TestLaws:
 
     @pytest.mark.parametrize(("scheme", "d"), [case for case in CASES if case[1] > 1])
     def test_directions(self, scheme, d):
-        x = sample(scheme, d, 20_000, seed=d)
+        x = sample(scheme, d, 10_000 if d == 784 else 20_000, seed=d)
         r = norm(scheme, x)
         unit = np.abs(x) / r[:, None]
         if isinstance(scheme, Exp1):
@@ -461,17 +461,19 @@ class TestSampling:
         counts = count_scores(self.model, x, scheme, 20, tau=0.4, **options)
         np.testing.assert_array_equal(counts, (scores >= 0.4).sum(axis=-1))
 
-    @pytest.mark.parametrize("scheme", EVERY)
+    @pytest.mark.parametrize("scheme", {type(scheme): scheme for scheme in EVERY}.values())
     def test_classifier(self, scheme, monkeypatch):
         """Without perturbations, so that it takes no certificate of the scheme."""
         from bincp.sampling import RobustClassifier
 
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
         registry.register_built_in(type(scheme), Nothing)(lambda smoothing, ball: lambda p: p)
-        x = np.random.default_rng(0).normal(size=(300, self.D)).astype(np.float32)
+        x = np.random.default_rng(0).normal(size=(80, self.D)).astype(np.float32)
         y = x[:, :3].argmax(axis=1)
-        options = {"alpha": 0.1, "n_samples": 32, "seed": 1}
+        options = {"alpha": 0.1, "n_samples": 16, "seed": 1}
         classifier = RobustClassifier(self.model, scheme, Nothing(), **options)
-        prediction = classifier.calibrate(x[:150], y[:150]).predict(x[150:])
-        assert prediction.sets.shape == (150, 3)
-        assert prediction.sets[np.arange(150), y[150:]].mean() > 0.8
+        prediction = classifier.calibrate(x[:40], y[:40]).predict(x[40:])
+        assert prediction.sets.shape == (40, 3)
+        covered = int(prediction.sets[np.arange(40), y[40:]].sum())
+        # Split conformal prediction from 40 points covers so many of 40.
+        assert stats.betabinom(40, 37, 4).cdf(covered) > LEAST_P_VALUE
