@@ -155,28 +155,32 @@ def root_exponential(double shift):
 
 def exponential_power(double shift, double power, double gamma):
     """F(F^-1(p) -+ shift) of exp(-abs(x)**power); ``gamma`` is gamma(1 + 1 / power)."""
-    cdef bincp_law law
-    law.expp.power, law.expp.gamma = power, gamma
-    return location_operator(BINCP_EXPP, shift, law)
+    cdef Operator op = location_operator(BINCP_EXPP, shift)
+    cdef bincp_expp *law = &(<bincp_location *> op.storage).law.expp
+    law.power, law.gamma = power, gamma
+    return op
 
 
 def sech_power(double shift, double alpha, double norm):
     """F(F^-1(p) -+ shift) of the density norm sech(x)**(2 alpha)."""
-    cdef bincp_law law
-    law.sech.alpha, law.sech.norm = alpha, norm
-    return location_operator(BINCP_SECH, shift, law)
+    cdef Operator op = location_operator(BINCP_SECH, shift)
+    cdef bincp_sech *law = &(<bincp_location *> op.storage).law.sech
+    law.alpha, law.norm = alpha, norm
+    return op
 
 
 def pareto(double shift, double gamma, double kappa):
     """Shift in the Pareto radius; ``gamma`` is 1 + 1 / a, ``kappa`` psi(1 / gamma) - psi(1)."""
-    cdef bincp_law law
-    law.pareto.gamma, law.pareto.kappa = gamma, kappa
-    return location_operator(BINCP_PARETO, shift, law)
+    cdef Operator op = location_operator(BINCP_PARETO, shift)
+    cdef bincp_pareto *law = &(<bincp_location *> op.storage).law.pareto
+    law.gamma, law.kappa = gamma, kappa
+    return op
 
 
-cdef Operator location_operator(bincp_builtin kind, double shift, bincp_law law):
+cdef Operator location_operator(bincp_builtin kind, double shift):
+    """An operator whose law is for the caller to fill in."""
     cdef Operator op = allocate(sizeof(bincp_location))
-    (<bincp_location *> op.storage)[0] = bincp_location(shift, law)
+    (<bincp_location *> op.storage).shift = shift
     op.own = bincp_operator_make(kind, op.storage)
     return op
 

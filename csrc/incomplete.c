@@ -7,7 +7,7 @@
  *
  * Gamma: below y = 1.5 an alternating series for 1 - P without cancellation at small a (Gautschi
  * 1979), above it the continued fraction with a number of terms fixed in advance. Beta: the
- * continued fraction (DLMF 8.17.22), whose length grows like sqrt(a); for a >= 32 near the centre
+ * continued fraction (DLMF 8.17.22), whose length grows like sqrt(a); for a >= 8 near the centre
  * instead the substitution q = 2 log cosh x, which turns the tail into moments of a half normal,
  * int exp(-a v^2) g(v^2) dv with g(q) = sqrt(q / (1 - exp(-q))), at a cost that does not grow.
  *
@@ -26,13 +26,13 @@
 /* Beyond exp(-FAR) everything is 0 in doubles. */
 #define FAR 800.0
 #define SERIES_END 1.5
-#define MANY 32.0
+#define MANY 8.0
 #define FEW_STEPS 40
 #define PROOFS 40
 
 static double tail_error(double value, double reach)
 {
-    return UNIT_ROUNDOFF * (24.0 + 4.0 * value + 4.0 * reach);
+    return UNIT_ROUNDOFF * (24.0 + 4.0 * value + 3.0 * reach);
 }
 
 static curve far_tail(double value, double slope)

@@ -258,7 +258,7 @@ curve bincp_pareto_position(double z, const void *params)
         slope = w / v;
         bend = u > 0.0 ? law.gamma * (m / u) * slope - 1.0 : -1.0;
     }
-    return (curve){value, slope, bend, UNIT_ROUNDOFF * (24.0 * value + 4.0 * z * slope)};
+    return (curve){value, slope, bend, UNIT_ROUNDOFF * (16.0 * value + 2.0 * z * slope)};
 }
 
 /* A z on the given side of the tail that is at `x`. */
