@@ -57,8 +57,8 @@ class RobustClassifier:
     model : torch.nn.Module or callable
         As in `sample_scores`. Must not change between calibration and prediction, and must not have
         been trained or selected on the calibration data.
-    smoothing : Gaussian, Uniform or SparseFlip
-        The smoothing scheme.
+    smoothing : Smoothing
+        One of the schemes of `bincp.smoothing`.
     ball : Ball
         The perturbations to withstand, in the units of the tensor that gets the noise.
     alpha : Level

@@ -39,12 +39,13 @@ def sample_scores(
     x : tensor or array (n, ...)
         Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor on
         another device is copied to the CPU, where the noise is drawn.
-    smoothing : Gaussian, Uniform or SparseFlip
-        The smoothing scheme. SparseFlip needs inputs of zeros and ones.
+    smoothing : Smoothing
+        One of the schemes of `bincp.smoothing`. SparseFlip needs inputs of zeros and ones.
     n_samples : int
         Draws for each input, m.
     phase : "calibration" or "test"
-        What the scores are for. The phases use independent noise (see the notes of `bincp.sampling`).
+        What the scores are for. The phases use independent noise (see the notes of
+        `bincp.sampling`).
     indices : array-like (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise. If
         one calibration takes several calls, pass ids that differ over all of them.
