@@ -258,7 +258,8 @@ curve bincp_pareto_position(double z, const void *params)
         slope = w / v;
         bend = u > 0.0 ? law.gamma * (m / u) * slope - 1.0 : -1.0;
     }
-    return (curve){value, slope, bend, UNIT_ROUNDOFF * (16.0 * value + 2.0 * z * slope)};
+    const double error = 8.0 * (value + fmin(value, 1.0)) + z * slope;
+    return (curve){value, slope, bend, UNIT_ROUNDOFF * error};
 }
 
 /* A z on the given side of the tail that is at `x`. */
