@@ -55,14 +55,12 @@ static double approach(curve_fn f, const void *params, double target, double sta
             high = z;
         }
         const double newton = gap / at.slope;
-        double next = z + newton / fmax(1.0 + 0.5 * newton * at.bend, 0.5);
+        const double next = z + newton / fmax(1.0 + 0.5 * newton * at.bend, 0.5);
+        const int inside = next > low && next < high;
         if (fabs(gap) <= 1e-6 * fabs(target) + at.error) {
-            return next >= 0.0 ? next : z;
+            return inside ? next : z;
         }
-        if (!(next > low && next < high)) {
-            next = isinf(high) ? 2.0 * z + 1.0 : 0.5 * (low + high);
-        }
-        z = next;
+        z = inside ? next : isinf(high) ? 2.0 * z + 1.0 : 0.5 * (low + high);
     }
     return z;
 }

@@ -369,30 +369,60 @@ curve bincp_root_edge(double c, const void *params)
     return (curve){value, 2.0 * ratio, bend, 12.0 * UNIT_ROUNDOFF * value};
 }
 
+curve bincp_root_log_rest(double c, const void *params)
+{
+    (void)params;
+    const double value = c - log1p(c);
+    return (curve){value, c / (1.0 + c), 1.0 / (c * (1.0 + c)), 4.0 * UNIT_ROUNDOFF * c};
+}
+
+curve bincp_root_log_position(double c, const void *params)
+{
+    (void)params;
+    const double rho = c <= 2.0 ? 0.5 * HALF_RANGE - debye_near(c) : debye_far(c);
+    const double value = -log(2.0 * rho), slope = c > 0.0 ? c / (expm1(c) * rho) : 1.0 / rho;
+    return (curve){value, slope, slope - 1.0, UNIT_ROUNDOFF * (32.0 + 4.0 * fabs(value))};
+}
+
 /* The solution of (1 + c) exp(-c) = v, roughly. */
 static double root_start(double v)
 {
-    const double depth = v > 0.0 ? fmin(-log(v), 40.0) : 40.0;
+    const double depth = -log(v);
     return depth + log1p(depth + log1p(depth));
 }
 
-/* A c on the given side of the one that belongs to the tail t. */
+/* A c on the given side of the one that belongs to the tail t. The logarithm that is solved for is
+ * that of the smaller of 2 t and 1 - 2 t: the other is flat. */
 static double root_from_tail(double t, int side)
 {
-    const double w = 2.0 * t, small = sqrt(w) * 1.4142135623730951;
-    const double start = w < 0.5 ? small * (1.0 + small / 3.0) : root_start(1.0 - w);
-    const double target = log(w);
-    return bincp_root(bincp_root_log_mass, NULL, target, 2.0 * UNIT_ROUNDOFF * fabs(target), start,
-                      side);
+    const double w = 2.0 * t;
+    if (w < 0.5) {
+        const double small = sqrt(w) * 1.4142135623730951, target = log(w);
+        return bincp_root(bincp_root_log_mass, NULL, target, 2.0 * UNIT_ROUNDOFF * fabs(target),
+                          small * (1.0 + small / 3.0), side);
+    }
+    if (w == 1.0) {
+        return INFINITY;
+    }
+    const double target = -log(1.0 - w);
+    return bincp_root(bincp_root_log_rest, NULL, target, 2.0 * UNIT_ROUNDOFF * target,
+                      root_start(1.0 - w), side);
 }
 
-/* A c on the given side of the one at the distance `edge` from the end. */
+/* A c on the given side of the one at the distance `edge` <= HALF_RANGE from the end: there too,
+ * what is solved for is the distance to the centre where that is smaller. */
 static double root_from_edge(double edge, int side)
 {
-    const double half = 0.5 * edge;
-    const double start =
-        half < 1.0 ? half * (1.0 + 0.25 * half) : root_start(0.5 * HALF_RANGE - half);
-    return bincp_root(bincp_root_edge, NULL, edge, 0.0, start, side);
+    if (edge < 0.5 * HALF_RANGE) {
+        return bincp_root(bincp_root_edge, NULL, edge, 0.0, 0.5 * edge * (1.0 + 0.125 * edge), side);
+    }
+    const double position = HALF_RANGE - edge - side * 8.0 * UNIT_ROUNDOFF;
+    if (position <= 0.0) {
+        return INFINITY;
+    }
+    const double target = -log(position);
+    return bincp_root(bincp_root_log_position, NULL, target, 4.0 * UNIT_ROUNDOFF * (1.0 + fabs(target)),
+                      root_start(fmin(0.5 * position, 1.0)), side);
 }
 
 static double root_mass_below(double edge)

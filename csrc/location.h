@@ -48,10 +48,13 @@ double bincp_pareto_upper(double p, const void *params);
 double bincp_root_lower(double p, const void *params);
 double bincp_root_upper(double p, const void *params);
 
-/* The points of the last two laws: F^-1 for z = -log(2 (1 - p)); and for c, log(2 (1 - p)) and the
- * distance of F^-1 from the end of its range. */
+/* The curves of the last two laws: F^-1 for z = -log(2 (1 - p)) > 0; and for c, with the mass
+ * w = 2 (1 - p): log w, -log(1 - w), the distance of F^-1 from the end of its range, and
+ * -log F^-1. */
 curve bincp_pareto_position(double z, const void *params);
 curve bincp_root_log_mass(double c, const void *params);
+curve bincp_root_log_rest(double c, const void *params);
 curve bincp_root_edge(double c, const void *params);
+curve bincp_root_log_position(double c, const void *params);
 
 #endif

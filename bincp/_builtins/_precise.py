@@ -173,6 +173,6 @@ def _bernoulli() -> tuple[Fraction, ...]:
     """Return B_2, B_4, ..., B_60."""
     numbers = [Fraction(1)]
     for n in range(1, 61):
-        known = sum(math.comb(n + 1, k) * numbers[k] for k in range(n))
+        known = sum((math.comb(n + 1, k) * numbers[k] for k in range(n)), Fraction(0))
         numbers.append(-known / (n + 1))
     return tuple(numbers[2::2])
