@@ -17,7 +17,7 @@ from setuptools import Extension, setup
 KERNELS = {
     "_count": ["count.c"],
     "_binomial": ["binomial.c"],
-    "_operators": ["normal.c", "knapsack.c", "operators.c"],
+    "_operators": ["normal.c", "incomplete.c", "location.c", "knapsack.c", "operators.c"],
     "_mixture": ["mixture.c", "binomial.c", "normal.c"],
     "_sequential": ["sequential.c"],
     "_noise": ["noise.c"],
