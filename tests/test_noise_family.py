@@ -6,6 +6,7 @@ Seeds are fixed, so each test holds once and for all; a sampler that is right fa
 probability of about 1e-6 (or 1e-4 in a few million) over the choice of the seed.
 """
 
+import functools
 import math
 from dataclasses import FrozenInstanceError, dataclass
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bincp import _noise, registry
-from bincp.balls import Ball
+from bincp.balls import L1, L2, Ball, Linf
 from bincp.noise import _keys, _laws, _wide, draw
 from bincp.smoothing import (
     Exp1,
@@ -477,3 +478,106 @@ class TestSampling:
         covered = int(prediction.sets[np.arange(40), y[40:]].sum())
         # Split conformal prediction from 40 points covers so many of 40.
         assert stats.betabinom(40, 37, 4).cdf(covered) > LEAST_P_VALUE
+
+
+def log_ratio(scheme, z, delta):
+    """The logarithm of the density of delta plus noise over that of the noise, at z."""
+    return joint_log_density(scheme, z - delta) - joint_log_density(scheme, z)
+
+
+def joint_log_density(scheme, z):
+    z = z / scale_of(scheme)
+    if isinstance(scheme, Laplace):
+        return -np.abs(z).sum(axis=-1)
+    if isinstance(scheme, Expp):
+        return -(np.abs(z) ** scheme.p).sum(axis=-1)
+    if isinstance(scheme, Pareto):
+        return -(scheme.a + 1) * np.log1p(np.abs(z)).sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return log_density(scheme, norm(scheme, z))
+
+
+def _clopper_pearson(k, n):
+    low = stats.beta.ppf(LEAST_P_VALUE, k, n - k + 1) if k else 0.0
+    high = stats.beta.isf(LEAST_P_VALUE, k + 1, n - k) if k < n else 1.0
+    return low, high
+
+
+class TestBounds:
+    """Drawn noise, the certificate, and the classifier that is the worst for a perturbation.
+
+    By Neyman and Pearson that is a set where the density of the perturbed noise is small against
+    that of the noise. Its two probabilities are known up to Clopper-Pearson bounds that err once in
+    a million.
+    """
+
+    D = 3
+    N = 150_000
+    R = 0.4
+    AXIS = np.array([1.0, 0, 0])
+    DIAGONAL = np.array([1.0, -1, 1])
+
+    @staticmethod
+    @functools.cache
+    def noise(scheme, seed):
+        return sample(scheme, TestBounds.D, TestBounds.N, seed=seed)
+
+    def ratios(self, scheme, z, delta, seed):
+        """Log ratios; equal ones, also those that float32 tells apart, in a random order."""
+        with np.errstate(invalid="ignore"):
+            ratios = log_ratio(scheme, z, delta)
+        return ratios + 1e-5 * np.random.default_rng(seed).random(len(z))
+
+    def probabilities(self, scheme, delta):
+        """Bounds (low, high) of the two probabilities of some worst sets."""
+        first = self.ratios(scheme, self.noise(scheme, 1), delta, 1)
+        clean = np.sort(self.ratios(scheme, self.noise(scheme, 2), delta, 2))
+        moved = np.sort(self.ratios(scheme, self.noise(scheme, 3) + delta, delta, 3))
+        for threshold in np.quantile(first, [0.02, 0.2, 0.5, 0.6, 0.9, 0.99], method="lower"):
+            yield [
+                _clopper_pearson(int(np.searchsorted(values, threshold, "right")), self.N)
+                for values in (clean, moved)
+            ]
+
+    @pytest.mark.parametrize(
+        "scheme",
+        [
+            Laplace(0.5),
+            Expp(0.5, 1.5),
+            Expp(0.5, 0.5),
+            Pareto(0.5, 3.0),
+            UniformBall(1.0),
+            Exp1(0.5),
+            Exp2(0.5),
+            Exp2(0.5, k=2),
+            ExpInf(0.5),
+            ExpInf(0.5, k=2),
+            ExpInf(0.5, k=1.5, j=0.5),
+            PowInf(0.5, 6),
+        ],
+    )
+    @pytest.mark.parametrize("ball", [L1, L2, Linf])
+    @pytest.mark.parametrize("direction", [AXIS, DIAGONAL])
+    def test_no_set_goes_below_the_bound(self, scheme, ball, direction):
+        order = {L1: 1, L2: 2, Linf: np.inf}[ball]
+        delta = self.R * direction / np.linalg.norm(direction, order)
+        certificate = registry.certify(scheme, ball(self.R, dim=self.D))
+        for (low, _), (_, high) in self.probabilities(scheme, delta):
+            assert certificate.lower(low) <= high
+
+    @pytest.mark.parametrize(
+        ("scheme", "ball", "direction"),
+        [
+            (Laplace(0.5), L1, AXIS),
+            (Expp(0.5, 1.5), L1, AXIS),
+            (UniformBall(1.0), L2, DIAGONAL / 3**0.5),
+            (Exp1(0.5), L1, AXIS),
+            (Exp2(0.5), L2, DIAGONAL / 3**0.5),
+            (Exp2(0.5, k=2), L2, DIAGONAL / 3**0.5),
+            (ExpInf(0.5), Linf, DIAGONAL),
+        ],
+    )
+    def test_the_worst_set_reaches_the_bound_where_it_is_exact(self, scheme, ball, direction):
+        certificate = registry.certify(scheme, ball(self.R, dim=self.D))
+        for (_, high), (low, _) in self.probabilities(scheme, self.R * direction):
+            assert certificate.lower(high) >= low
