@@ -9,9 +9,12 @@ CALIBRATION: int
 TEST: int
 CALIBRATION_SCORE: int
 TEST_SCORE: int
+CALIBRATION_RADIUS: int
+TEST_RADIUS: int
 GAUSSIAN: int
 UNIFORM: int
 UNIT: int
+LAPLACE: int
 
 def philox4x32(
     counter: tuple[int, int, int, int], key: tuple[int, int]
@@ -90,4 +93,11 @@ def change_categories(
     sources: npt.NDArray[np.int64],
     x: npt.NDArray[Any],
     out: npt.NDArray[Any],
+) -> None: ...
+def wide_unit_numbers(
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    out: npt.NDArray[np.float64],
 ) -> None: ...

@@ -36,6 +36,22 @@ cdef extern from "knapsack.h":
         double *workspace) nogil
 
 
+cdef extern from "location.h":
+    ctypedef struct bincp_expp:
+        double power, gamma
+    ctypedef struct bincp_sech:
+        double alpha, norm
+    ctypedef struct bincp_pareto:
+        double gamma, kappa
+    ctypedef union bincp_law:
+        bincp_expp expp
+        bincp_sech sech
+        bincp_pareto pareto
+    ctypedef struct bincp_location:
+        double shift
+        bincp_law law
+
+
 cdef extern from "operators.h":
     ctypedef enum bincp_builtin:
         BINCP_IDENTITY
@@ -43,6 +59,12 @@ cdef extern from "operators.h":
         BINCP_UNIFORM
         BINCP_REGIONS
         BINCP_STEPS
+        BINCP_LAPLACE
+        BINCP_LAPLACE_UNIFORM
+        BINCP_EXPP
+        BINCP_SECH
+        BINCP_PARETO
+        BINCP_ROOT
     ctypedef struct bincp_steps:
         double levels
         double steps
@@ -150,6 +172,58 @@ def steps(double levels, double steps):
     cdef Operator op = allocate(sizeof(bincp_steps))
     (<bincp_steps *> op.storage)[0] = bincp_steps(levels, steps)
     op.own = bincp_operator_make(BINCP_STEPS, op.storage)
+    return op
+
+
+def laplace(double shift):
+    """F(F^-1(p) -+ shift) of the Laplace law; ``shift`` >= 0 must have been rounded up."""
+    return shift_operator(BINCP_LAPLACE, shift)
+
+
+def laplace_or_uniform(double laplace_shift, double uniform_shift):
+    """The tighter of the two bounds at each p; both shifts must have been rounded up."""
+    cdef Operator op = allocate(2 * sizeof(double))
+    cdef double *shifts = <double *> op.storage
+    shifts[0] = laplace_shift
+    shifts[1] = uniform_shift
+    op.own = bincp_operator_make(BINCP_LAPLACE_UNIFORM, shifts)
+    return op
+
+
+def root_exponential(double shift):
+    """Shift in the radius of exp(-sqrt(abs(x))); ``shift`` >= 0 must have been rounded up."""
+    return shift_operator(BINCP_ROOT, shift)
+
+
+def exponential_power(double shift, double power, double gamma):
+    """F(F^-1(p) -+ shift) of exp(-abs(x)**power); ``gamma`` is gamma(1 + 1 / power)."""
+    cdef Operator op = location_operator(BINCP_EXPP, shift)
+    cdef bincp_expp *law = &(<bincp_location *> op.storage).law.expp
+    law.power, law.gamma = power, gamma
+    return op
+
+
+def sech_power(double shift, double alpha, double norm):
+    """F(F^-1(p) -+ shift) of the density norm sech(x)**(2 alpha)."""
+    cdef Operator op = location_operator(BINCP_SECH, shift)
+    cdef bincp_sech *law = &(<bincp_location *> op.storage).law.sech
+    law.alpha, law.norm = alpha, norm
+    return op
+
+
+def pareto(double shift, double gamma, double kappa):
+    """Shift in the Pareto radius; ``gamma`` is 1 + 1 / a, ``kappa`` psi(1 / gamma) - psi(1)."""
+    cdef Operator op = location_operator(BINCP_PARETO, shift)
+    cdef bincp_pareto *law = &(<bincp_location *> op.storage).law.pareto
+    law.gamma, law.kappa = gamma, kappa
+    return op
+
+
+cdef Operator location_operator(bincp_builtin kind, double shift):
+    """An operator whose law is for the caller to fill in."""
+    cdef Operator op = allocate(sizeof(bincp_location))
+    (<bincp_location *> op.storage).shift = shift
+    op.own = bincp_operator_make(kind, op.storage)
     return op
 
 

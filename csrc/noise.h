@@ -21,7 +21,9 @@ typedef enum bincp_noise_stream {
     BINCP_STREAM_CALIBRATION = 0,
     BINCP_STREAM_TEST = 1,
     BINCP_STREAM_CALIBRATION_SCORE = 2, /* randomness of the conformity score itself (APS) */
-    BINCP_STREAM_TEST_SCORE = 3
+    BINCP_STREAM_TEST_SCORE = 3,
+    BINCP_STREAM_CALIBRATION_RADIUS = 4, /* radius and face of noise drawn as direction x radius */
+    BINCP_STREAM_TEST_RADIUS = 5
 } bincp_noise_stream;
 
 typedef struct bincp_noise_key {
@@ -34,7 +36,8 @@ typedef struct bincp_noise_key {
 typedef enum bincp_noise_law {
     BINCP_NOISE_GAUSSIAN = 0, /* N(0, scale^2), to |z| = 6.76 scale */
     BINCP_NOISE_UNIFORM = 1,  /* on [-scale, scale] */
-    BINCP_NOISE_UNIT = 2      /* scale times uniform on (0, 1] */
+    BINCP_NOISE_UNIT = 2,     /* scale times uniform on (0, 1] */
+    BINCP_NOISE_LAPLACE = 3   /* density ~ exp(-|x| / scale), to |x| = 22.18 scale */
 } bincp_noise_law;
 
 /* One block of Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as
@@ -55,6 +58,10 @@ void bincp_noise_words(bincp_noise_key key, size_t first, size_t n, uint64_t *ou
 /* kept[j] = 1 for `keep` <= n elements, a uniform set of that size, else 0; n < 2^31. A set has its
  * probability to within n 2^-64. */
 void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept);
+
+/* out[j] uniform on the odd multiples of 2^-53 in (0, 1): never 0, 1/2 or 1, and 1 - out[j] and
+ * 2 min(out[j], 1 - out[j]) are exact. */
+void bincp_noise_unit_f64(bincp_noise_key key, size_t n, double *out);
 
 /* out[j] = x[j] flipped between 0 and 1: 0 -> 1 with probability p_plus, 1 -> 0 with probability
  * p_minus, both resolved to 2^-64 (0 never, 1 always). Whatever is not 0 counts as 1. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "knapsack.h"
+#include "location.h"
 #include "normal.h"
 #include "two_sum.h"
 
@@ -125,6 +126,18 @@ static double regions_upper(double p, const void *params)
     return outside(p) ? NAN : bincp_regions_upper(params, p);
 }
 
+static double laplace_uniform_lower(double p, const void *params)
+{
+    const double *shifts = params;
+    return fmax(bincp_laplace_lower(p, &shifts[0]), uniform_lower(p, &shifts[1]));
+}
+
+static double laplace_uniform_upper(double p, const void *params)
+{
+    const double *shifts = params;
+    return fmin(bincp_laplace_upper(p, &shifts[0]), uniform_upper(p, &shifts[1]));
+}
+
 static const struct {
     const char *name;
     bincp_bound_fn lower, upper;
@@ -134,6 +147,12 @@ static const struct {
     [BINCP_UNIFORM] = {"uniform", uniform_lower, uniform_upper},
     [BINCP_REGIONS] = {"regions", regions_lower, regions_upper},
     [BINCP_STEPS] = {"steps", steps_lower, steps_upper},
+    [BINCP_LAPLACE] = {"laplace", bincp_laplace_lower, bincp_laplace_upper},
+    [BINCP_LAPLACE_UNIFORM] = {"laplace or uniform", laplace_uniform_lower, laplace_uniform_upper},
+    [BINCP_EXPP] = {"expp", bincp_expp_lower, bincp_expp_upper},
+    [BINCP_SECH] = {"exp2", bincp_sech_lower, bincp_sech_upper},
+    [BINCP_PARETO] = {"pareto", bincp_pareto_lower, bincp_pareto_upper},
+    [BINCP_ROOT] = {"expp, p = 1/2", bincp_root_lower, bincp_root_upper},
 };
 
 bincp_operator bincp_operator_make(bincp_builtin kind, const void *params)

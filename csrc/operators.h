@@ -11,7 +11,14 @@ typedef enum bincp_builtin {
     BINCP_GAUSSIAN, /* Phi(Phi^-1(p) -+ shift); params: const double *shift, rounded up */
     BINCP_UNIFORM,  /* clip(p -+ shift, 0, 1); params: const double *shift, rounded up */
     BINCP_REGIONS,  /* fractional knapsack; params: const bincp_regions * */
-    BINCP_STEPS     /* clip(p -+ steps / levels, 0, 1), see below; params: const bincp_steps * */
+    BINCP_STEPS,    /* clip(p -+ steps / levels, 0, 1), see below; params: const bincp_steps * */
+    /* Shifts F(F^-1(p) -+ shift), see location.h; params: the shift rounded up, or the struct */
+    BINCP_LAPLACE,         /* const double *shift */
+    BINCP_LAPLACE_UNIFORM, /* the tighter of both; params: const double shifts[2] */
+    BINCP_EXPP,            /* const bincp_location * */
+    BINCP_SECH,            /* const bincp_location * */
+    BINCP_PARETO,          /* const bincp_location * */
+    BINCP_ROOT             /* const double *shift */
 } bincp_builtin;
 
 /* What the first version of the struct has; shorter ones do not exist. */

@@ -28,10 +28,10 @@ from bincp.sampling import (  # noqa: E402
     sample_scores,
 )
 from bincp.sequential import boundaries  # noqa: E402
-from bincp.smoothing import Gaussian, SparseFlip, Uniform  # noqa: E402
+from bincp.smoothing import Exp2, Gaussian, Pareto, SparseFlip, Uniform  # noqa: E402
 
 D, K = 6, 4
-SCHEMES = [Gaussian(0.5), Uniform(0.5), SparseFlip(0.1, 0.4)]
+SCHEMES = [Gaussian(0.5), Uniform(0.5), Pareto(0.5, 3), Exp2(0.5), SparseFlip(0.1, 0.4)]
 
 
 def first_coordinates(x):
