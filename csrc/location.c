@@ -29,6 +29,7 @@
 #define LOG_2 0.69314718055994530942
 #define HALF_RANGE 3.28986813369645287294 /* pi^2 / 3 */
 #define EXP_STEP (4.0 * UNIT_ROUNDOFF)
+/* Of a Pareto position, whose tail is below exp(-x): from any double beyond the range of doubles. */
 #define FAR_SHIFT 1e5
 /* Too small to be seen from any tail that is a double, and large enough to have an inverse. */
 #define LEAST_SHIFT 1e-290

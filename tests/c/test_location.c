@@ -23,7 +23,8 @@ typedef double (*bound_fn)(double p, const void *params);
 
 /* ---- shifts ------------------------------------------------------------------------------------ */
 
-static void check_at(bound_fn lower, bound_fn upper, const void *params, double shift)
+/* `loss` allows for a unit of the abscissa that is a large part of a small tail. */
+static void check_at(bound_fn lower, bound_fn upper, const void *params, double shift, double loss)
 {
     double low_before = 0.0, high_before = 0.0;
     for (size_t i = 0; i < LENGTH(grid); ++i) {
@@ -32,7 +33,7 @@ static void check_at(bound_fn lower, bound_fn upper, const void *params, double 
         CHECK(low >= low_before * (1.0 - 1e-12) && high >= high_before * (1.0 - 1e-12));
         CHECK(shift > 0.0 || (low == p && high == p));
         /* The law: going down and up again ends where it began, or above. */
-        CHECK(upper(low, params) >= p * (1.0 - 1e-11) || low < 1e-290);
+        CHECK(upper(low, params) >= p * (1.0 - loss) || low < 1e-290);
         low_before = low;
         high_before = high;
     }
@@ -45,8 +46,8 @@ static void check_at(bound_fn lower, bound_fn upper, const void *params, double 
 static void test_bare_shifts(void)
 {
     for (size_t i = 0; i < LENGTH(shifts); ++i) {
-        check_at(bincp_laplace_lower, bincp_laplace_upper, &shifts[i], shifts[i]);
-        check_at(bincp_root_lower, bincp_root_upper, &shifts[i], shifts[i]);
+        check_at(bincp_laplace_lower, bincp_laplace_upper, &shifts[i], shifts[i], 1e-11);
+        check_at(bincp_root_lower, bincp_root_upper, &shifts[i], shifts[i], 1e-11);
     }
 }
 
@@ -59,7 +60,8 @@ static void test_expp(void)
                 .shift = shifts[j],
                 .law.expp = {powers[i], tgamma(1.0 + 1.0 / powers[i])},
             };
-            check_at(bincp_expp_lower, bincp_expp_upper, &location, shifts[j]);
+            check_at(bincp_expp_lower, bincp_expp_upper, &location, shifts[j],
+                     powers[i] < 1e3 ? 1e-11 : 1e-3);
         }
     }
 }
@@ -73,7 +75,7 @@ static void test_sech(void)
                                         : sqrt(alpha / PI) * (1.0 - 0.125 / alpha);
         for (size_t j = 0; j < LENGTH(shifts); ++j) {
             const bincp_location location = {.shift = shifts[j], .law.sech = {alpha, norm}};
-            check_at(bincp_sech_lower, bincp_sech_upper, &location, shifts[j]);
+            check_at(bincp_sech_lower, bincp_sech_upper, &location, shifts[j], 1e-11);
         }
     }
 }
@@ -91,7 +93,7 @@ static void test_pareto(void)
         for (size_t j = 0; j < LENGTH(shifts); ++j) {
             const bincp_location location = {
                 .shift = shifts[j], .law.pareto = {laws[i][0], laws[i][1]}};
-            check_at(bincp_pareto_lower, bincp_pareto_upper, &location, shifts[j]);
+            check_at(bincp_pareto_lower, bincp_pareto_upper, &location, shifts[j], 1e-11);
         }
     }
 }
