@@ -28,7 +28,9 @@
 #define FAR 800.0
 #define SERIES_END 1.5
 #define MANY 16.0
-#define FEW_STEPS 40
+/* Halley's iteration stops this near the target, or at 1e-6 of it, and then takes one step more. */
+#define NEAR 1e-12
+#define FEW_STEPS 60
 #define PROOFS 40
 
 static double tail_error(double value)
@@ -57,7 +59,7 @@ static double approach(curve_fn f, const void *params, double target, double sta
         const double newton = gap / at.slope;
         const double next = z + newton / fmax(1.0 + 0.5 * newton * at.bend, 0.5);
         const int inside = next > low && next < high;
-        if (fabs(gap) <= 1e-6 * fabs(target) + at.error) {
+        if (fabs(gap) <= 1e-6 * fabs(target) + fmin(at.error, NEAR)) {
             return inside ? next : z;
         }
         z = inside ? next : isinf(high) ? 2.0 * z + 1.0 : 0.5 * (low + high);

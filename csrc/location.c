@@ -29,7 +29,10 @@
 #define LOG_2 0.69314718055994530942
 #define HALF_RANGE 3.28986813369645287294 /* pi^2 / 3 */
 #define EXP_STEP (4.0 * UNIT_ROUNDOFF)
+/* Of a Pareto position, whose tail is below exp(-x): from any double beyond the range of doubles. */
 #define FAR_SHIFT 1e5
+/* Too small to be seen from any tail that is a double, and large enough to have an inverse. */
+#define LEAST_SHIFT 1e-290
 
 typedef struct tail {
     double mass;
@@ -172,10 +175,15 @@ static tail known_in(tail_law law, double t, double shift, const void *params)
                     : (tail){exp_below(at.value, at.error), 1};
 }
 
-/* Both starts are beyond the root: the tail is below half of exp(-y), and -log T is convex. */
+/* Beyond the root, which is best for the convex -log T: the tail is below exp(-y) / 2, and its
+ * logarithm below its tangent at the centre. A large power makes a cliff at 1, where a start on the
+ * near side is better: 1 - P(a, y) >= 1 - x / gamma. */
 static double expp_start(double depth, const void *params)
 {
     const bincp_expp *law = params;
+    if (exp(depth) < law->power) {
+        return -law->gamma * expm1(-depth);
+    }
     return fmin(depth * law->gamma, pow(depth, 1.0 / law->power));
 }
 
@@ -453,7 +461,7 @@ static tail root_in(double t, const void *params)
         return (tail){t, 0};
     }
     const curve from = bincp_root_edge(t > 0.0 ? root_from_tail(t, 1) : 0.0, NULL);
-    const double edge = sum_above(sum_above(from.value, from.error), shift);
+    const double edge = sum_above(sum_above(from.value, from.error), fmax(shift, LEAST_SHIFT));
     if (edge <= HALF_RANGE) {
         const curve at = bincp_root_log_mass(root_from_edge(edge, 1), NULL);
         return (tail){exp_above(LOG_2 - at.value, at.error), 0};

@@ -47,8 +47,8 @@ def exp2(smoothing: Exp2, ball: NormBall) -> Certificate:
     The score of exp(-|x|_2 / scale) is the unit vector of the noise, and its worst sets of a given
     mass are cones; adding up their derivatives gives R = scale (dim - 1) atanh(1 - 2 q), q the
     Beta((dim - 1)/2, (dim - 1)/2) quantile of 1 - p (Yang et al. 2020, Table 1). tanh of a number
-    with density ~ sech(x)^(dim - 1) has that law, so R is its quantile. For dim = 1 the noise is
-    Laplace. The bound depends on the l2 length alone.
+    with density ~ sech(x)^(dim - 1) has that law, so R is its quantile; tight for small r. For
+    dim = 1 the noise is Laplace. The bound depends on the l2 length alone.
     """
     if smoothing.j != 0 or smoothing.k not in (1, 2):
         raise CertificateError(
@@ -75,9 +75,9 @@ def exp_inf(smoothing: ExpInf, ball: NormBall) -> Certificate:
     The density is a mixture of uniform cubes, and a cube of half-width w loses at most r / (2 w)
     to an l1 shift of r; the mean of 1 / w is 1 / (scale g), with
     g = dim / (dim - 1) Gamma((dim - j)/k) / Gamma((dim - j - 1)/k), finite for dim - j > 1 (and
-    Gamma(1 + 1/k) for dim = 1, j = 0). Against l1 exact for p <= 1 - 1/dim; above that the linf
-    ball of the same radius, which contains the l1 ball, can give more. For k = 1 and j = 0 the
-    density changes by at most exp(r / scale) over the linf ball, which is the Laplace bound; exact.
+    Gamma(1 + 1/k) for dim = 1, j = 0); against l1 tight for small r and p <= 1 - 1/dim. For k = 1
+    and j = 0 the density changes by at most a factor exp(r / scale) over the linf ball, which is
+    the Laplace bound, and exact; above p = 1 - 1/dim it can be better for the l1 ball as well.
     An l2 ball is converted, for k = 1 and j = 0 to whichever of the two is better at each p
     (Yang et al. 2020, Table 1).
     """

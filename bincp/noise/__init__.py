@@ -5,8 +5,8 @@ in and the number of draws asked for change no bit of it, and where coordinates 
 size of the input changes none either. This is what the guarantee needs (independent noise for each
 calibration input and each draw, and test noise that is independent of all calibration noise), and
 it makes every result reproducible: bit by bit on every machine where the noise is drawn in C
-(Gaussian, Uniform, Laplace, flips, splitting, ablation), and up to the last bit of float32 where it takes the
-special functions of the installed NumPy and SciPy.
+(Gaussian, Uniform, Laplace, flips, splitting, ablation), and up to the last bit of float32 where it
+takes the special functions of the installed NumPy and SciPy.
 
 Noise is drawn in float32, or rounded to it, also for float64 inputs, and never narrower: a Gaussian
 of 16 bits has no tails, and a certificate for Gaussian noise says nothing about it. (Splitting

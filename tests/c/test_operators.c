@@ -1,12 +1,14 @@
 /* The normal distribution, the knapsack and the operators alone, for the sanitizers:
  *
  *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
- *       -Ibincp/include tests/c/test_operators.c csrc/normal.c csrc/knapsack.c csrc/operators.c -lm
+ *       -Ibincp/include tests/c/test_operators.c csrc/normal.c csrc/incomplete.c csrc/location.c \
+ *       csrc/knapsack.c csrc/operators.c -lm
  *
  * Arrays are allocated to size, so that the sanitizer sees a step beyond them. Reference values
  * come from tests/data/{gaussian,sparse}.json.
  */
 #include "knapsack.h"
+#include "location.h"
 #include "normal.h"
 #include "operators.h"
 
@@ -350,10 +352,14 @@ static void test_operators(void)
     const bincp_operator gaussian = bincp_operator_make(BINCP_GAUSSIAN, &shift);
     const bincp_operator uniform = bincp_operator_make(BINCP_UNIFORM, &shift);
     const bincp_operator knapsack = bincp_operator_make(BINCP_REGIONS, &regions);
+    const double shifts[] = {shift, 0.2};
+    const bincp_operator either = bincp_operator_make(BINCP_LAPLACE_UNIFORM, shifts);
     check_operator(&identity, "identity");
     check_operator(&gaussian, "gaussian");
     check_operator(&uniform, "uniform");
     check_operator(&knapsack, "regions");
+    check_operator(&either, "laplace or uniform");
+    CHECK(either.lower(0.9, shifts) == bincp_laplace_lower(0.9, &shift));
     CHECK(uniform.lower(0.05, &shift) == 0.0);
     CHECK(uniform.upper(0.95, &shift) == 1.0);
     CHECK(uniform.lower(0.5, &shift) <= 0.4 && uniform.lower(0.5, &shift) > 0.4 - 1e-15);
