@@ -394,7 +394,7 @@ def dkw_band(samples: ArrayLike, eta: Level, *, axis: int = -1) -> float:
     >>> round(bincp.dkw_band(np.linspace(0, 1, 150), 0.05), 6)
     0.110889
     """
-    values = _sample_values(samples, axis, -math.inf, math.inf)
+    values = sample_values("samples", samples, axis, -math.inf, math.inf)
     log_term = math.log(2) + _log_inverse(check_level("eta", eta))
     width = math.sqrt(log_term / (2 * values.shape[-1]))
     return min(width * (1 + 8 * EPS), 1.0)
@@ -473,8 +473,8 @@ def _mean_bound(
     *,
     sign: int,
 ) -> Bound:
-    low, high = _check_bounds(bounds)
-    values = _sample_values(samples, axis, low, high)
+    low, high = check_bounds(bounds)
+    values = sample_values("samples", samples, axis, low, high)
     m = values.shape[-1]
     mean = np.asarray(values.mean(axis=-1, dtype=np.float64))
     # m - 1 half units for the sum, in any order, and one each for the quotient and the bound.
@@ -514,7 +514,7 @@ def _log_inverse(eta: Fraction) -> float:
     return -math.log(value) if value > 0 else math.log(eta.denominator) - math.log(eta.numerator)
 
 
-def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = bounds
     except (TypeError, ValueError):
@@ -529,21 +529,21 @@ def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _sample_values(
-    samples: ArrayLike, axis: int, low: float, high: float
+def sample_values(
+    name: str, samples: ArrayLike, axis: int, low: float, high: float
 ) -> npt.NDArray[np.floating[Any]]:
     """Return the samples with their axis last, none of them NaN or outside [low, high]."""
-    values = as_scores("samples", samples).values()
+    values = as_scores(name, samples).values()
     if values.ndim == 0:
-        raise ValueError("`samples` must have at least one axis, got a scalar")
+        raise ValueError(f"`{name}` must have at least one axis, got a scalar")
     axis = check_integer("axis", axis, low=-values.ndim, high=values.ndim - 1)
     if values.shape[axis] == 0:
-        raise ValueError(f"`samples` must hold at least one sample, got shape {values.shape}")
+        raise ValueError(f"`{name}` must hold at least one sample, got shape {values.shape}")
     # In double precision, so that a float32 sample is compared as it is; written so that NaN fails.
     bad = ~((values >= np.float64(low)) & (values <= np.float64(high)))
     if bad.any():
         wanted = "not be NaN" if low == -math.inf else f"be in [{low:g}, {high:g}]"
-        raise ValueError(f"`samples` must {wanted}, got {values[bad][0]} {where(bad)}")
+        raise ValueError(f"`{name}` must {wanted}, got {values[bad][0]} {where(bad)}")
     return np.moveaxis(values, axis, -1)
 
 

@@ -1,0 +1,27 @@
+"""Other methods of robust conformal prediction, behind the interface of `bincp.BinCP`.
+
+Each has ``calibrate``, ``predict_set``, fitted attributes such as ``tau_``, and an attribute
+``guarantee`` that says what holds: "robust" (coverage of at least 1 - alpha at any input in the
+ball), "clean" (without an attack only) or "none" (a published heuristic). All take their ranks in
+exact arithmetic and compare ``>=``; what the published code does otherwise is in the notes.
+"""
+
+from bincp.baselines.cas import CAS
+from bincp.baselines.ibp import interval_bounds, tps_bounds
+from bincp.baselines.rcp1 import RCP1
+from bincp.baselines.rscp import RSCP, RankedRSCP
+from bincp.baselines.vanilla import SmoothedCP, VanillaCP
+from bincp.baselines.vrcp import VRCP, LipRCP
+
+__all__ = [
+    "CAS",
+    "RCP1",
+    "RSCP",
+    "VRCP",
+    "LipRCP",
+    "RankedRSCP",
+    "SmoothedCP",
+    "VanillaCP",
+    "interval_bounds",
+    "tps_bounds",
+]

@@ -1,0 +1,219 @@
+"""What the methods on the mean of the smoothed score share: bounds on it, on a unit scale.
+
+The mean of a score in [low, high] is mapped to [0, 1], where a certificate bounds it: a score
+u in [0, 1] has the mean of P[u >= U], U uniform, so the mean is the probability of an event.
+"""
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._arrays import ArrayLike, as_array, as_scores, where
+from bincp._levels import Level, check_level
+from bincp._validation import check_integer
+from bincp.baselines._threshold import (
+    SIDES,
+    FloatArray,
+    ThresholdMethod,
+    check_certificate,
+    check_choice,
+)
+from bincp.certificates import Certificate
+from bincp.errors import NotCalibratedError
+from bincp.intervals import EPS, check_bounds, sample_values
+
+Bounds = tuple[float, float]
+Means = npt.NDArray[np.float64]
+
+
+class SmoothedMean(ThresholdMethod):
+    """A robust method on sampled means: lower bounds in calibration, upper bounds in prediction.
+
+    If, for the clean test point, the value of its true label in calibration is at most v, and the
+    value of that label at the attacked input at least v, but for a probability `eta` of sampling
+    error, then the label is refused with probability at most (alpha - eta) + eta.
+    """
+
+    n_samples_: int | None
+    n_test_samples_: int | None
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        *,
+        alpha: Level,
+        correction: str,
+        corrections: tuple[str, ...],
+        eta: Level,
+        bounds: Bounds,
+        robust_at: str,
+    ) -> None:
+        super().__init__(alpha=alpha)
+        self.certificate = check_certificate(certificate)
+        self.correction = check_choice("correction", correction, corrections)
+        self.eta = check_level("eta", eta)
+        self.bounds = check_bounds(bounds)
+        self.robust_at = check_choice("robust_at", robust_at, SIDES)
+        if correction != "none" and self.eta >= self.alpha:
+            raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
+
+    @property
+    def guarantee(self) -> str:
+        """What holds: "robust" (under attack), or "none" without a correction."""
+        return "none" if self.correction == "none" else "robust"
+
+    def calibrate(self, true_scores: ArrayLike, *, n_test_samples: int | None = None) -> Self:
+        """Calibrate on sampled scores of the true labels.
+
+        Parameters
+        ----------
+        true_scores : array_like of float16, bfloat16, float32 or float64, shape (n, m)
+            m sampled scores of the true label of each of n calibration points, within `bounds`.
+        n_test_samples : int, optional
+            m', number of samples at prediction; m if not given.
+
+        Returns
+        -------
+        object
+            Itself, calibrated.
+
+        Warns
+        -----
+        TrivialSetWarning
+            If every label will be in every set; the message names the cause and the cure.
+
+        Raises
+        ------
+        TypeError
+            If `n_test_samples` is not an integer.
+        ValueError
+            If the scores have a wrong shape or dtype, are NaN or outside `bounds`.
+        """
+        samples = self._samples("true_scores", true_scores)
+        if samples.ndim != 2 or len(samples) == 0:
+            raise ValueError(
+                f"`true_scores` must have shape (n, m) with n, m >= 1, got {samples.shape}"
+            )
+        m = samples.shape[1]
+        m_test = (
+            m if n_test_samples is None else check_integer("n_test_samples", n_test_samples, low=1)
+        )
+        spent = Fraction(0) if self.correction == "none" else self.eta
+        self._fit(self._calibration_values(samples), spent)
+        self.n_samples_, self.n_test_samples_ = m, m_test
+        self._warn_if_trivial()
+        return self
+
+    def predict_set(self, scores: ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the prediction sets of inputs with sampled scores.
+
+        Parameters
+        ----------
+        scores : array_like of float16, bfloat16, float32 or float64, shape (n, K, m')
+            m' sampled scores of each label of each input, within `bounds`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Whether the set of input i contains label y.
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        ValueError
+            If shape, dtype or m' are wrong, or a score is NaN or outside `bounds`.
+        """
+        self._require_calibrated()
+        if self.n_test_samples_ is None:
+            raise NotCalibratedError("call calibrate() before predicting from sampled scores")
+        samples = self._samples("scores", scores)
+        if samples.ndim != 3:
+            raise ValueError(f"`scores` must have shape (n, K, m'), got {samples.shape}")
+        if samples.shape[2] != self.n_test_samples_:
+            raise ValueError(
+                f"`scores` must have the m' = {self.n_test_samples_} samples calibrated for on the "
+                f"last axis, got {samples.shape[2]}; calibrate takes another m' as n_test_samples"
+            )
+        return self._accept(self._test_values(samples))
+
+    @abstractmethod
+    def _calibration_values(self, samples: FloatArray) -> Means: ...
+
+    @abstractmethod
+    def _test_values(self, samples: FloatArray) -> Means: ...
+
+    def _samples(self, name: str, scores: ArrayLike) -> FloatArray:
+        return sample_values(name, scores, -1, *self.bounds)
+
+    def _trivial_cause(self) -> str | None:
+        if self.rank_ == 0 or self.n_test_samples_ is None:
+            return super()._trivial_cause()
+        worst = np.full((1, self.n_test_samples_), self.bounds[0])
+        if self._test_values(worst)[0] < self.tau_:
+            return None
+        return (
+            "no mean score is below what the certificate and the error of sampling leave of the "
+            "calibration scores; a smaller radius, more samples, or a larger alpha would fix it"
+        )
+
+
+def row_means(samples: FloatArray) -> Means:
+    """Return means over the last axis that depend on nothing but the samples of the row.
+
+    NumPy sums in another order where it casts or where the axis is not contiguous; two rows of
+    equal samples could then differ in the last place.
+    """
+    return np.asarray(np.ascontiguousarray(samples, np.float64).sum(axis=-1) / samples.shape[-1])
+
+
+def unit_below(means: ArrayLike, bounds: Bounds) -> Means:
+    """Map numbers in ``bounds`` to [0, 1], rounded down; the bounds (0, 1) change nothing."""
+    low, high = bounds
+    if (low, high) == (0, 1):
+        return np.asarray(means, np.float64)
+    # One half unit for each of the two differences and the quotient.
+    return np.clip((np.asarray(means, np.float64) - low) / (high - low) * (1 - 4 * EPS), 0, 1)
+
+
+def unit_above(means: ArrayLike, bounds: Bounds) -> Means:
+    """Map numbers in ``bounds`` to [0, 1], rounded up; the bounds (0, 1) change nothing."""
+    low, high = bounds
+    if (low, high) == (0, 1):
+        return np.asarray(means, np.float64)
+    return np.clip((np.asarray(means, np.float64) - low) / (high - low) * (1 + 4 * EPS), 0, 1)
+
+
+def check_means(name: str, value: ArrayLike, bounds: Bounds, ndim: int) -> Means:
+    """Return exact means within ``bounds`` as float64, of shape (n,) or (n, K)."""
+    array = as_array(name, value)
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise TypeError(f"`{name}` must be real numbers, got dtype {array.dtype}")
+    means = array.astype(np.float64, copy=False)
+    if means.ndim != ndim or (ndim == 1 and means.size == 0):
+        wanted = "(n,), n >= 1" if ndim == 1 else "(n, K)"
+        raise ValueError(f"`{name}` must have shape {wanted}, got {means.shape}")
+    low, high = bounds
+    bad = ~((means >= low) & (means <= high))  # written so that NaN fails
+    if bad.any():
+        raise ValueError(
+            f"`{name}` must be in [{low:g}, {high:g}], got {means[bad][0]} {where(bad)}"
+        )
+    return means
+
+
+def sampled_scores(name: str, value: ArrayLike) -> tuple[FloatArray, str]:
+    """Return sampled scores, the samples last, and their dtype; NaN is refused."""
+    return sample_values(name, value, -1, -math.inf, math.inf), as_scores(name, value).dtype
+
+
+def finite_means(name: str, samples: FloatArray) -> Means:
+    """Return `row_means` of samples that are all finite."""
+    bad = ~np.isfinite(samples)
+    if bad.any():
+        raise ValueError(f"`{name}` must be finite, got {samples[bad][0]} {where(bad)}")
+    return row_means(samples)

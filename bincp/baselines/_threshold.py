@@ -1,0 +1,115 @@
+"""What the methods here share: a conformal threshold, and label sets by comparison with it."""
+
+import math
+import warnings
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._arrays import ArrayLike, as_scores
+from bincp._levels import Level, check_level, conformal_rank
+from bincp._triviality import too_few_points
+from bincp.certificates import Certificate
+from bincp.counting import check_no_nan
+from bincp.errors import NotCalibratedError, TrivialSetWarning
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+SIDES = ("calibration", "test")
+
+
+class ThresholdMethod:
+    """A method that accepts a label iff its value reaches a conformal threshold.
+
+    The threshold is the j-th smallest of n calibration values, j = floor((alpha - spent) (n + 1)),
+    or -inf for j = 0. If the value of the clean test point under its true label is exchangeable
+    with them, it lies below the threshold with probability at most alpha - spent.
+    """
+
+    @property
+    def guarantee(self) -> str:
+        """What holds: "robust" (under attack), "clean" (without one) or "none"."""
+        return "clean"
+
+    tau_: float
+    rank_: int
+    n_calibration_: int
+    _spent: Fraction  # of alpha, on the error of sampling
+
+    def __init__(self, *, alpha: Level) -> None:
+        self.alpha = check_level("alpha", alpha)
+
+    def __repr__(self) -> str:
+        name = f"{type(self).__name__}(alpha={self.alpha}"
+        if not hasattr(self, "tau_"):
+            return f"{name}, not calibrated)"
+        return f"{name}, tau_={self.tau_!r}, n_calibration_={self.n_calibration_})"
+
+    def _fit(self, values: FloatArray, spent: Fraction = Fraction(0)) -> None:
+        n = len(values)
+        self._spent = spent
+        rank = conformal_rank(self.alpha - spent, n)
+        self.tau_ = float(np.partition(values, rank - 1)[rank - 1]) if rank else -math.inf
+        self.rank_, self.n_calibration_ = rank, n
+
+    def _trivial_cause(self) -> str | None:
+        """Return why every label will be in every set, and what would fix it, else None."""
+        if self.rank_ == 0:
+            return too_few_points(self.n_calibration_, self.alpha, self._spent)
+        return None
+
+    def _warn_if_trivial(self) -> None:
+        cause = self._trivial_cause()
+        if cause is not None:
+            warnings.warn(
+                f"every label will be in every prediction set: {cause}",
+                TrivialSetWarning,
+                stacklevel=3,
+            )
+
+    def _require_calibrated(self, name: str = "calibrate") -> None:
+        if not hasattr(self, "tau_"):
+            raise NotCalibratedError(f"call {name}() before predicting")
+
+    def _accept(self, values: FloatArray) -> npt.NDArray[np.bool_]:
+        return np.asarray(values >= self.tau_)
+
+
+def check_certificate(certificate: Certificate) -> Certificate:
+    """Return what must be a `Certificate`."""
+    if not isinstance(certificate, Certificate):
+        raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+    return certificate
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """Return one of ``choices``."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"`{name}` must be one of {choices}, got {value!r}")
+    return value
+
+
+def check_true_scores(value: ArrayLike, *, name: str = "true_scores") -> tuple[FloatArray, str]:
+    """Return scores (n,) of calibration points and their dtype; NaN is refused."""
+    scores = as_scores(name, value)
+    if scores.bits.ndim != 1 or scores.bits.size == 0:
+        raise ValueError(f"`{name}` must have shape (n,), n >= 1, got {scores.bits.shape}")
+    check_no_nan(name, scores)
+    return scores.values(), scores.dtype
+
+
+def check_label_scores(value: ArrayLike, *, name: str = "scores") -> tuple[FloatArray, str]:
+    """Return scores (n, K) of the labels of inputs and their dtype; NaN is refused."""
+    scores = as_scores(name, value)
+    if scores.bits.ndim != 2:
+        raise ValueError(f"`{name}` must have shape (n, K), got {scores.bits.shape}")
+    check_no_nan(name, scores)
+    return scores.values(), scores.dtype
+
+
+def check_same_dtype(dtype: str, calibrated: str) -> None:
+    """Refuse scores that were rounded otherwise than those of the calibration set."""
+    if dtype != calibrated:
+        raise ValueError(f"`scores` must have the dtype calibrated with, {calibrated}, got {dtype}")
