@@ -1,6 +1,7 @@
 """Errors and warnings that bincp raises beside the built-in ``TypeError`` and ``ValueError``."""
 
 __all__ = [
+    "AbstentionWarning",
     "CertificateError",
     "NotCalibratedError",
     "TrivialSetWarning",
@@ -13,6 +14,10 @@ class NotCalibratedError(RuntimeError):
 
 class CertificateError(ValueError):
     """No certificate is registered for a pair, or an operator breaks the law of certificates."""
+
+
+class AbstentionWarning(UserWarning):
+    """A smoothed classifier abstains on every input; the message says how many draws can decide."""
 
 
 class TrivialSetWarning(UserWarning):

@@ -314,7 +314,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("change", "error", "message"),
         [
-            ({"model": 3}, TypeError, "`model` must be a torch module or a callable, got 3"),
+            ({"model": 3}, TypeError, "`model` must be a torch module or a callable, .*, got 3"),
             ({"x": [[0.0]]}, TypeError, "`x` must be a tensor or an array, got list"),
             ({"x": inputs(3).astype(np.uint8)}, ValueError, "`x` must be float32 .* got uint8"),
             ({"x": torch.zeros(3, 6, dtype=torch.bfloat16)}, ValueError, "got torch.bfloat16"),

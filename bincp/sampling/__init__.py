@@ -16,7 +16,7 @@ What the guarantee needs of the noise, in plain words:
 """
 
 from bincp.sampling._classifier import PredictionSets, RobustClassifier
-from bincp.sampling._functions import count_scores, sample_scores
+from bincp.sampling._functions import count_scores, sample_scores, vote_counts
 from bincp.sampling._normalized import NormalizedModel
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "RobustClassifier",
     "count_scores",
     "sample_scores",
+    "vote_counts",
 ]

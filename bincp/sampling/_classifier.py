@@ -11,13 +11,14 @@ import torch
 from bincp._arrays import ArrayLike
 from bincp._levels import Level
 from bincp._validation import check_integer
+from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.errors import NotCalibratedError
 from bincp.noise._keys import MAX_SAMPLES, IntArray, Phase
 from bincp.registry import certify
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job, Model, Score, check_options
+from bincp.sampling._jobs import Job, Score, check_options
 from bincp.sequential import SequentialRule
 from bincp.smoothing import Smoothing
 
@@ -54,7 +55,7 @@ class RobustClassifier:
 
     Parameters
     ----------
-    model : torch.nn.Module or callable
+    model : torch.nn.Module or callable, or a classifier of scikit-learn or ART
         As in `sample_scores`. Must not change between calibration and prediction, and must not have
         been trained or selected on the calibration data.
     smoothing : Gaussian, Uniform or SparseFlip
@@ -109,7 +110,7 @@ class RobustClassifier:
 
     def __init__(
         self,
-        model: Model,
+        model: ModelLike,
         smoothing: Smoothing,
         ball: Ball,
         *,
@@ -128,7 +129,7 @@ class RobustClassifier:
         device: torch.device | str | None = None,
         progress: bool = False,
     ) -> None:
-        self.model = model
+        self.model = as_model(model)
         self.smoothing = smoothing
         self.ball = ball
         self.certificate = certify(smoothing, ball)

@@ -67,6 +67,22 @@ def count(job: Job, tau: float) -> tuple[npt.NDArray[np.int32], str]:
     return counts, dtype
 
 
+def votes(job: Job, first_draw: int) -> npt.NDArray[np.int64]:
+    """Return how many draws have their largest score at each label (n, K), ties to the first."""
+    n = len(job.x)
+    what = _Draws(np.arange(n), np.full(n, first_draw), np.full(n, job.n_samples))
+    result = None
+    with _evaluating(job.model), _progress_bar(job, n * job.n_samples, "draw") as bar:
+        for batch in _batches(job, what):
+            if result is None:
+                result = np.zeros((n, batch.scores.shape[1]), dtype=np.int64)
+            np.add.at(result, (batch.sources, batch.scores.argmax(dim=1).cpu().numpy()), 1)
+            if bar is not None:
+                bar.update(len(batch.sources))
+    assert result is not None  # inputs and draws are not empty
+    return result
+
+
 def decide(
     job: Job, tau: float, rule: SequentialRule, n_classes: int | None
 ) -> tuple[SequentialTracker, str]:
@@ -175,18 +191,19 @@ def _launched(job: Job, what: _Draws) -> Iterator[tuple[IntArray, IntArray, torc
     The noise of the next batch is drawn before the scores are handed out, so that the CPU draws
     while the device computes.
     """
-    upcoming = ((*rows, _noisy(job, *rows)) for rows in what.batches(job.batch_size))
+    upcoming = ((*rows, noisy(job, *rows, job.x)) for rows in what.batches(job.batch_size))
     current = next(upcoming, None)
     while current is not None:
         sources, draws, inputs = current
-        logits = job.model(inputs.to(job.device, non_blocking=True))
-        _check_logits(logits, len(sources))
-        scores = _scores(job, logits, sources, draws)
+        scores = scores_of(job, inputs.to(job.device, non_blocking=True), sources, draws)
         current = next(upcoming, None)
         yield sources, draws, scores
 
 
-def _noisy(job: Job, sources: IntArray, draws: IntArray) -> torch.Tensor:
+def noisy(
+    job: Job, sources: IntArray, draws: IntArray, x: npt.NDArray[np.floating[Any]]
+) -> torch.Tensor:
+    """Return draws of inputs `x`, which are those of the job or take their place."""
     # A fresh tensor each time: the model may keep it, and a copy to the device may still read it.
     dtype = torch.float32 if job.x.dtype == np.float32 else torch.float64
     rows = torch.empty(
@@ -195,7 +212,7 @@ def _noisy(job: Job, sources: IntArray, draws: IntArray) -> torch.Tensor:
     first, last = sources[0], sources[-1] + 1
     _laws.fill(
         job.smoothing,
-        job.x[first:last],
+        x[first:last],
         rows.numpy(),
         sources - first,
         job.ids[sources],
@@ -204,6 +221,13 @@ def _noisy(job: Job, sources: IntArray, draws: IntArray) -> torch.Tensor:
         seed=job.seed,
     )
     return rows
+
+
+def scores_of(job: Job, inputs: torch.Tensor, sources: IntArray, draws: IntArray) -> torch.Tensor:
+    """Evaluate the model on noisy inputs and return the scores of all labels."""
+    logits = job.model(inputs)
+    _check_logits(logits, len(sources))
+    return _scores(job, logits, sources, draws)
 
 
 def _scores(job: Job, logits: torch.Tensor, sources: IntArray, draws: IntArray) -> torch.Tensor:
@@ -245,14 +269,20 @@ def _check_logits(logits: object, n_rows: int) -> None:
 
 @contextmanager
 def _evaluating(model: Model) -> Iterator[None]:
-    """Set evaluation mode, without gradients; every submodule gets its own mode back."""
+    """Set evaluation mode, without gradients."""
+    with evaluation_mode(model), torch.no_grad():
+        yield
+
+
+@contextmanager
+def evaluation_mode(model: Model) -> Iterator[None]:
+    """Set evaluation mode; every submodule gets its own mode back."""
     modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
     modes = [module.training for module in modules]
     try:
         if isinstance(model, torch.nn.Module):
             model.eval()
-        with torch.no_grad():
-            yield
+        yield
     finally:
         for module, mode in zip(modules, modes, strict=True):
             module.training = mode

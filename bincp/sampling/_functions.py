@@ -7,15 +7,16 @@ import numpy.typing as npt
 import torch
 
 from bincp._arrays import ArrayLike
-from bincp._validation import check_threshold
-from bincp.noise._keys import Phase
+from bincp._validation import check_integer, check_threshold
+from bincp.adapters import ModelLike
+from bincp.noise._keys import MAX_SAMPLES, Phase
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job, Model, Score
+from bincp.sampling._jobs import Job, Score
 from bincp.smoothing import Smoothing
 
 
 def sample_scores(
-    model: Model,
+    model: ModelLike,
     x: ArrayLike,
     smoothing: Smoothing,
     n_samples: int,
@@ -33,8 +34,9 @@ def sample_scores(
 
     Parameters
     ----------
-    model : torch.nn.Module or callable
-        Maps a batch (b, ...) to logits (b, K). A module is evaluated in eval mode, and each of its
+    model : torch.nn.Module or callable, or a classifier of scikit-learn or ART
+        Maps a batch (b, ...) to logits (b, K); `bincp.adapters.as_model` says what else there is,
+        and what needs its options. A module is evaluated in eval mode, and each of its
         submodules gets its own mode back afterwards; no gradients are recorded.
     x : tensor or array (n, ...)
         Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor on
@@ -44,7 +46,8 @@ def sample_scores(
     n_samples : int
         Draws for each input, m.
     phase : "calibration" or "test"
-        What the scores are for. The phases use independent noise (see the notes of `bincp.sampling`).
+        What the scores are for. The phases use independent noise, see the notes of
+        `bincp.sampling`.
     indices : array-like (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise. If
         one calibration takes several calls, pass ids that differ over all of them.
@@ -109,7 +112,7 @@ def sample_scores(
 
 
 def count_scores(
-    model: Model,
+    model: ModelLike,
     x: ArrayLike,
     smoothing: Smoothing,
     n_samples: int,
@@ -171,3 +174,75 @@ def count_scores(
         progress=progress,
     )
     return _engine.count(job, threshold)[0]
+
+
+def vote_counts(
+    model: ModelLike,
+    x: ArrayLike,
+    smoothing: Smoothing,
+    n_samples: int,
+    *,
+    phase: Phase = "test",
+    first_draw: int = 0,
+    indices: ArrayLike | None = None,
+    batch_size: int = 256,
+    seed: int = 0,
+    device: torch.device | str | None = None,
+    progress: bool = False,
+) -> npt.NDArray[np.int64]:
+    """Count, for each input and label, the draws that the model classifies as the label.
+
+    What `bincp.classification` takes. A draw votes for the label of its largest logit, the first of
+    several.
+
+    Parameters
+    ----------
+    model, x, smoothing
+        As in `sample_scores`.
+    n_samples : int
+        Draws for each input.
+    phase : "calibration" or "test", optional
+        As in `sample_scores`.
+    first_draw : int, optional
+        Number of the first draw. Draws of different numbers are independent, so votes to select a
+        label and votes to certify it come from disjoint ranges.
+    indices, batch_size, seed, device, progress
+        As in `sample_scores`.
+
+    Returns
+    -------
+    int64 array (n, K)
+        Each row adds up to `n_samples`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `sample_scores`, and if ``first_draw + n_samples`` is 2**31 or more.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bincp.sampling import vote_counts
+    >>> from bincp.smoothing import Gaussian
+    >>> model = torch.nn.Linear(4, 3)
+    >>> x = torch.zeros(5, 4)
+    >>> selection_counts = vote_counts(model, x, Gaussian(sigma=0.5), 100)
+    >>> counts = vote_counts(model, x, Gaussian(sigma=0.5), 1000, first_draw=100)
+    >>> counts.sum(axis=1)
+    array([1000, 1000, 1000, 1000, 1000])
+    """
+    job = Job.checked(
+        model,
+        x,
+        smoothing,
+        n_samples,
+        phase=phase,
+        indices=indices,
+        score="logit",
+        batch_size=batch_size,
+        seed=seed,
+        device=device,
+        progress=progress,
+    )
+    first = check_integer("first_draw", first_draw, low=0, high=MAX_SAMPLES - job.n_samples)
+    return _engine.votes(job, first)

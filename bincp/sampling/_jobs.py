@@ -10,6 +10,7 @@ import torch
 
 from bincp._arrays import ArrayLike, as_array, is_tensor
 from bincp._validation import check_integer
+from bincp.adapters import ModelLike, as_model
 from bincp.noise import _keys, _laws
 from bincp.noise._keys import IntArray, Phase
 from bincp.scores import NAMED_SCORES
@@ -40,7 +41,7 @@ class Job:
     @classmethod
     def checked(
         cls,
-        model: Model,
+        model: ModelLike,
         x: ArrayLike,
         smoothing: object,
         n_samples: int,
@@ -54,18 +55,17 @@ class Job:
         device: torch.device | str | None,
         progress: bool,
     ) -> Self:
-        if not callable(model):
-            raise TypeError(f"`model` must be a torch module or a callable, got {model!r}")
+        evaluated = as_model(model)
         inputs = _host_inputs(x)
         _laws.check_inputs(smoothing, inputs)
         _keys.check_phase(phase)
         if indices is None:
             indices = np.arange(first_id, first_id + len(inputs))
         check_options(score, batch_size, seed, device, progress)
-        place = _place(model, x, device)
-        _check_dtypes(model, inputs)
+        place = _place(evaluated, x, device)
+        _check_dtypes(evaluated, inputs)
         return cls(
-            model=model,
+            model=evaluated,
             x=inputs,
             smoothing=smoothing,
             n_samples=check_integer("n_samples", n_samples, low=1, high=_keys.MAX_SAMPLES),

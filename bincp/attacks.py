@@ -1,0 +1,541 @@
+"""Attacks on smoothed models, to see what the guarantee is worth in practice.
+
+An attack looks for the input of a ball at which the smoothed score of the true label is lowest: the
+mean score over draws of the noise, or the share of draws that reach a threshold. Coverage under
+attack is at least nominal whatever is tried; how far it falls below that of clean inputs says how
+much of the certified ball an adversary of this strength can use. No attack proves robustness.
+
+The adversary of the guarantee does not know the test noise. Give the attack a seed of its own, not
+that of the classifier: then it optimises over noise of its own, as such an adversary would.
+
+Every input that is returned lies in the ball and in the box, after rounding to its dtype.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._arrays import ArrayLike, as_array, as_counts, is_tensor, where
+from bincp._validation import check_integer, check_real, check_threshold
+from bincp.adapters import ModelLike
+from bincp.balls import L1, L2, Ball, Flips, Linf
+from bincp.noise import _laws
+from bincp.smoothing import Smoothing
+
+if TYPE_CHECKING:
+    import torch
+
+    from bincp.sampling._jobs import Job, Score
+
+__all__ = ["pgd", "project", "random_flips"]
+
+FloatArray = npt.NDArray[np.floating[Any]]
+NormBall: TypeAlias = L1 | L2 | Linf
+Doubles = npt.NDArray[np.float64]
+
+_EPS = 2.0**-52
+_L1_SHARE = 100
+"""An l1 step moves one coordinate in so many: the steepest one alone is slow, all are not steep."""
+
+
+def project(perturbations: ArrayLike, ball: Ball) -> Doubles:
+    """Return the nearest perturbations that lie in a ball of a norm.
+
+    Parameters
+    ----------
+    perturbations : float array (n, ...)
+        One perturbation a row.
+    ball : L1, L2 or Linf
+        The ball around zero.
+
+    Returns
+    -------
+    float64 array (n, ...)
+        Inside the ball, not only up to rounding: the result is shrunk by a few units in the last
+        place (a relative ``(d + 8) 2.3e-16`` for d coordinates) where it would be on the surface.
+
+    Raises
+    ------
+    TypeError
+        If the ball is of another kind, or the perturbations are not floating-point numbers.
+    ValueError
+        If there is no axis, or a number is not finite.
+
+    Notes
+    -----
+    The nearest in the Euclidean norm. For l1 the coordinates are moved towards zero by the one
+    amount that leaves a norm of r, found by sorting [1]_.
+
+    References
+    ----------
+    .. [1] Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient projections onto the l1-ball for
+       learning in high dimensions", ICML 2008.
+
+    Examples
+    --------
+    >>> from bincp.attacks import project
+    >>> from bincp.balls import L1, L2
+    >>> project([[3.0, 4.0]], L2(1.0)).round(6)
+    array([[0.6, 0.8]])
+    >>> project([[3.0, 4.0]], L1(2.0)).round(6)
+    array([[0.5, 1.5]])
+    """
+    values = as_array("perturbations", perturbations)
+    if values.dtype.kind != "f" or values.dtype.itemsize > 8:
+        raise TypeError(f"`perturbations` must be floating-point numbers, got {values.dtype}")
+    if values.ndim == 0:
+        raise ValueError("`perturbations` must have shape (n, ...), got a scalar")
+    bad = ~np.isfinite(values)
+    if bad.any():
+        raise ValueError(f"`perturbations` must be finite, got {values[bad][0]} {where(bad)}")
+    norm_ball = _check_norm_ball(ball)
+    rows = values.astype(np.float64).reshape(len(values), -1)
+    return _projected(rows, norm_ball).reshape(values.shape)
+
+
+def pgd(
+    model: ModelLike,
+    x: ArrayLike,
+    labels: ArrayLike,
+    smoothing: Smoothing,
+    ball: Ball,
+    *,
+    seed: int,
+    n_samples: int = 32,
+    steps: int = 20,
+    step_size: float | None = None,
+    box: tuple[float, float] | None = None,
+    score: "Score" = "tps",
+    tau: float | None = None,
+    temperature: float = 0.1,
+    batch_size: int = 256,
+    device: "torch.device | str | None" = None,
+) -> FloatArray:
+    """Attack by projected gradient descent on the smoothed score of the true label.
+
+    Parameters
+    ----------
+    model : torch.nn.Module or callable
+        As in `bincp.sampling.sample_scores`, with gradients.
+    x : tensor or array (n, ...)
+        Clean inputs, float32 or float64, inside the box if there is one.
+    labels : int array (n,)
+        True labels.
+    smoothing : Smoothing
+        The scheme of the classifier.
+    ball : L1, L2 or Linf
+        What the adversary may do.
+    seed : int
+        Of the adversary's noise, in [0, 2**64); not the seed of the classifier.
+    n_samples : int, optional
+        Draws of the noise for each input, the same in every step.
+    steps : int, optional
+        Number of steps.
+    step_size : float, optional
+        Length of a step in the norm of the ball; by default 2.5 r / steps.
+    box : pair of float, optional
+        Range (low, high) of every coordinate, e.g. (0, 1).
+    score : str or callable, optional
+        As in `bincp.sampling.sample_scores`; what is lowered is its mean.
+    tau : float, optional
+        If given, what is lowered is a smooth count of the scores that reach it: the mean of
+        ``sigmoid((score - tau) / temperature)``.
+    temperature : float, optional
+        Of that, > 0.
+    batch_size : int, optional
+        Rows of a forward pass; an input takes `n_samples` rows, and at least one fits.
+    device : torch.device or str, optional
+        As in `bincp.sampling.sample_scores`.
+
+    Returns
+    -------
+    array (n, ...)
+        Of the dtype of `x`. For each input the best point that was visited, the clean one included.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the ball is of another kind.
+    ValueError
+        If an argument has a wrong value, shape or dtype, `x` is outside the box, or the score has
+        no gradient (a model of scikit-learn or ART, say).
+
+    See Also
+    --------
+    random_flips : For binary inputs.
+
+    Notes
+    -----
+    Steepest descent in the norm of the ball: along the gradient for l2, its sign for linf, and the
+    sign of the largest hundredth of its coordinates for l1, then projection, then the box. Noise is
+    keyed by (seed, position, draw), so the result does not depend on the batch size but through the
+    model. The gradient passes through the noise as if it were added.
+
+    References
+    ----------
+    .. [1] Madry, Makelov, Schmidt, Tsipras and Vladu, "Towards deep learning models resistant to
+       adversarial attacks", ICLR 2018.
+    .. [2] Salman, Yang, Li, Zhang, Zhang, Razenshteyn and Bubeck, "Provably robust deep learning
+       via adversarially trained smoothed classifiers", NeurIPS 2019.
+    .. [3] Tramèr and Boneh, "Adversarial training and robustness for multiple perturbations",
+       NeurIPS 2019, for l1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bincp.attacks import pgd
+    >>> from bincp.balls import L2
+    >>> from bincp.smoothing import Gaussian
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> model.weight.data = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    >>> x = torch.tensor([[1.0, 1.0]])
+    >>> pgd(model, x, [0], Gaussian(0.5), L2(0.5), seed=1).round(4)
+    array([[0.5, 1. ]], dtype=float32)
+    """
+    norm_ball = _check_norm_ball(ball)
+    check_integer("steps", steps, low=1)
+    length = 2.5 * norm_ball.r / steps
+    if step_size is not None:
+        length = check_real("step_size", step_size, low=0, open_low=True)
+    goal = _Goal.checked(tau, temperature)
+    job = _job(model, x, smoothing, n_samples, score, batch_size, seed, device)
+    y = _labels(labels, len(job.x))
+    low, high = _box(box, job.x)
+
+    best = job.x.copy()
+    lowest = np.full(len(best), np.inf)
+    current = best.copy()
+    for step in range(steps + 1):
+        values, gradients = _smoothed(job, current, y, goal)
+        better = values < lowest
+        best[better], lowest[better] = current[better], values[better]
+        if step < steps:
+            moved = current.astype(np.float64) - length * _steepest(gradients, norm_ball)
+            deltas = (moved - job.x).reshape(len(moved), -1)
+            inside = _projected(deltas, norm_ball).reshape(job.x.shape)
+            current = _placed(job.x, inside, low, high)
+    return best
+
+
+def random_flips(
+    model: ModelLike,
+    x: ArrayLike,
+    labels: ArrayLike,
+    smoothing: Smoothing,
+    ball: Flips,
+    *,
+    seed: int,
+    n_samples: int = 32,
+    steps: int = 100,
+    score: "Score" = "tps",
+    tau: float | None = None,
+    temperature: float = 0.1,
+    batch_size: int = 256,
+    device: "torch.device | str | None" = None,
+) -> FloatArray:
+    """Attack binary inputs by random search over the flips that the ball allows.
+
+    Parameters
+    ----------
+    model : torch.nn.Module or callable, or a classifier of scikit-learn or ART
+        As in `bincp.sampling.sample_scores`. No gradients are used.
+    x : tensor or array (n, ...)
+        Clean inputs of zeros and ones, float32 or float64.
+    labels : int array (n,)
+        True labels.
+    smoothing : Smoothing
+        The scheme of the classifier.
+    ball : Flips
+        How many zeros may become ones and ones zeros.
+    seed : int
+        Of the adversary's noise and of the search, in [0, 2**64); not the seed of the classifier.
+    n_samples : int, optional
+        Draws of the noise for each input, the same in every step.
+    steps : int, optional
+        Number of tries for each input.
+    score, tau, temperature
+        As in `pgd`.
+    batch_size, device
+        As in `bincp.sampling.sample_scores`.
+
+    Returns
+    -------
+    array (n, ...)
+        Zeros and ones, of the dtype of `x`: the best point that was tried, the clean one included.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the ball is of another kind.
+    ValueError
+        If an argument has a wrong value, shape or dtype, or the inputs are not zeros and ones.
+
+    Notes
+    -----
+    The first try flips as many random coordinates as the ball allows; each later one gives back a
+    random share of the flips of the best point so far, and spends what is left on others.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bincp.attacks import random_flips
+    >>> from bincp.balls import Flips
+    >>> from bincp.smoothing import SparseFlip
+    >>> model = torch.nn.Linear(6, 2, bias=False)
+    >>> model.weight.data = torch.tensor([[4.0, 2, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]])
+    >>> x = torch.tensor([[1.0, 1, 1, 0, 0, 0]])
+    >>> random_flips(model, x, [0], SparseFlip(0.0, 0.2), Flips(1, 1), seed=1)
+    array([[0., 1., 1., 0., 0., 1.]], dtype=float32)
+    """
+    if not isinstance(ball, Flips):
+        raise TypeError(f"`ball` must be Flips, got {ball!r}")
+    check_integer("steps", steps, low=1)
+    goal = _Goal.checked(tau, temperature)
+    job = _job(model, x, smoothing, n_samples, score, batch_size, seed, device)
+    bad = (job.x != 0) & (job.x != 1)
+    if bad.any():
+        raise ValueError(f"`x` must be zeros and ones, got {job.x[bad][0]} {where(bad)}")
+    y = _labels(labels, len(job.x))
+
+    clean = job.x.reshape(len(job.x), -1).astype(bool)
+    flips = np.zeros_like(clean)  # of the best point so far
+    lowest = _values(job, job.x, y, goal)
+    searches = [np.random.default_rng([seed, row]) for row in range(len(clean))]
+    for _ in range(steps):
+        tried = np.stack(
+            [_other_flips(*row, ball) for row in zip(searches, clean, flips, strict=True)]
+        )
+        values = _values(job, (clean ^ tried).astype(job.x.dtype).reshape(job.x.shape), y, goal)
+        better = values < lowest
+        flips[better], lowest[better] = tried[better], values[better]
+    return (clean ^ flips).astype(job.x.dtype).reshape(job.x.shape)
+
+
+# ---- geometry ------------------------------------------------------------------------------------
+
+
+def _check_norm_ball(ball: Ball) -> NormBall:
+    if not isinstance(ball, L1 | L2 | Linf):
+        raise TypeError(f"`ball` must be L1, L2 or Linf, got {ball!r}")
+    return ball
+
+
+def _projected(rows: Doubles, ball: NormBall) -> Doubles:
+    """Project rows (n, d); what was outside ends just inside, by more than rounding can undo."""
+    radius = ball.r * (1 - (rows.shape[1] + 8) * _EPS)
+    if isinstance(ball, Linf):
+        return np.clip(rows, -radius, radius)
+    if isinstance(ball, L1):
+        sizes = np.abs(rows)
+        rows = np.copysign(np.maximum(sizes - _l1_shift(sizes, radius)[:, None], 0), rows)
+        norms = np.abs(rows).sum(axis=1)
+    else:
+        largest = np.abs(rows).max(axis=1, initial=0.0)  # squares of the rest do not overflow
+        scales = np.where(largest > 0, largest, 1)
+        norms = scales * np.sqrt(np.square(rows / scales[:, None]).sum(axis=1))
+    outside = norms > radius
+    shrink = np.ones(len(rows))
+    shrink[outside] = radius / norms[outside]
+    return rows * shrink[:, None]
+
+
+def _l1_shift(sizes: Doubles, radius: float) -> Doubles:
+    """Return by how much each row must move towards zero for a sum of `radius`; 0 if inside."""
+    ranked = -np.sort(-sizes, axis=1)
+    excess = ranked.cumsum(axis=1) - radius
+    shifts = excess / np.arange(1, sizes.shape[1] + 1)
+    active = (ranked > shifts).sum(axis=1)  # these coordinates stay away from zero
+    last = np.take_along_axis(shifts, np.maximum(active - 1, 0)[:, None], axis=1)[:, 0]
+    return np.where(excess[:, -1] > 0, np.maximum(last, 0), 0)
+
+
+def _steepest(gradients: Doubles, ball: NormBall) -> Doubles:
+    """Return the direction of unit norm along which the gradient is largest."""
+    rows = gradients.reshape(len(gradients), -1)
+    if isinstance(ball, Linf):
+        return np.sign(gradients)
+    if isinstance(ball, L2):
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return (rows / np.where(norms > 0, norms, 1)).reshape(gradients.shape)
+    chosen = max(1, rows.shape[1] // _L1_SHARE)
+    largest = np.argpartition(-np.abs(rows), chosen - 1, axis=1)[:, :chosen]
+    directions = np.zeros_like(rows)
+    signs = np.sign(np.take_along_axis(rows, largest, axis=1)) / chosen
+    np.put_along_axis(directions, largest, signs, axis=1)
+    return directions.reshape(gradients.shape)
+
+
+def _placed(x: FloatArray, deltas: Doubles, low: float, high: float) -> FloatArray:
+    """Return x + deltas in the box and in the dtype of x, no coordinate moved by more than asked.
+
+    Each is rounded towards x, so a norm of what was really added is at most that of `deltas`.
+    """
+    target = np.clip(x.astype(np.float64) + deltas, low, high)
+    placed = target.astype(x.dtype)
+    allowed = np.minimum(np.abs(deltas), np.abs(target - x))
+    beyond = np.abs(placed.astype(np.float64) - x) > allowed
+    placed[beyond] = np.nextafter(placed[beyond], x[beyond])
+    return placed
+
+
+def _other_flips(
+    search: np.random.Generator,
+    clean: npt.NDArray[np.bool_],
+    flips: npt.NDArray[np.bool_],
+    ball: Flips,
+) -> npt.NDArray[np.bool_]:
+    """Return flips of one input: some of the given ones, and others for what is left to spend."""
+    kept = flips & (search.random(len(flips)) < search.random())
+    tried = kept.copy()
+    for budget, side in ((ball.additions, ~clean), (ball.deletions, clean)):
+        free = np.flatnonzero(side & ~kept)
+        spent = int((kept & side).sum())
+        tried[search.choice(free, min(budget - spent, len(free)), replace=False)] = True
+    return tried
+
+
+# ---- the smoothed score --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """What is lowered: the mean score, or a smooth count of the scores that reach tau."""
+
+    tau: float | None
+    temperature: float
+
+    @classmethod
+    def checked(cls, tau: float | None, temperature: float) -> "_Goal":
+        threshold = None if tau is None else check_threshold("tau", tau)
+        return cls(threshold, check_real("temperature", temperature, low=0, open_low=True))
+
+    def of(self, scores: Any) -> Any:
+        return scores if self.tau is None else ((scores - self.tau) / self.temperature).sigmoid()
+
+
+def _smoothed(
+    job: "Job", x: FloatArray, y: npt.NDArray[np.int64], goal: _Goal
+) -> tuple[Doubles, Doubles]:
+    """Return the smoothed score of each label, and its gradient in the input."""
+    import torch
+
+    from bincp.sampling import _engine
+
+    _laws.check_inputs(job.smoothing, x)  # a step may leave what the scheme is for
+    values, gradients = np.empty(len(x)), np.empty(x.shape)
+    with _engine.evaluation_mode(job.model), torch.enable_grad():
+        for rows in _chunks(job, len(x)):
+            inputs, scores = _label_scores(job, x, y, rows, gradient=True)
+            means = goal.of(scores).mean(dim=1)
+            if not means.requires_grad:
+                raise ValueError(
+                    "`model` must have gradients, got scores without (models of NumPy arrays, "
+                    "scikit-learn and ART have none)"
+                )
+            (gradient,) = torch.autograd.grad(means.sum(), inputs)
+            by_draw = gradient.reshape(len(means), job.n_samples, *x.shape[1:])
+            values[rows] = means.detach().double().cpu().numpy()
+            gradients[rows] = by_draw.double().sum(dim=1).cpu().numpy()
+    bad = np.isnan(gradients).reshape(len(x), -1).any(axis=1)
+    if bad.any():
+        raise ValueError(f"`model` must not have NaN gradients, got one for input {bad.argmax()}")
+    return values, gradients
+
+
+def _values(job: "Job", x: FloatArray, y: npt.NDArray[np.int64], goal: _Goal) -> Doubles:
+    """Return the smoothed score of each label."""
+    import torch
+
+    from bincp.sampling import _engine
+
+    values = np.empty(len(x))
+    with _engine.evaluation_mode(job.model), torch.no_grad():
+        for rows in _chunks(job, len(x)):
+            _, scores = _label_scores(job, x, y, rows, gradient=False)
+            values[rows] = goal.of(scores).mean(dim=1).double().cpu().numpy()
+    return values
+
+
+def _chunks(job: "Job", n: int) -> Iterator[npt.NDArray[np.int64]]:
+    size = max(1, job.batch_size // job.n_samples)
+    for start in range(0, n, size):
+        yield np.arange(start, min(start + size, n))
+
+
+def _label_scores(
+    job: "Job",
+    x: FloatArray,
+    y: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    *,
+    gradient: bool,
+) -> tuple[Any, Any]:
+    """Return the noisy inputs of some rows, and the scores (rows, m) of their labels."""
+    import torch
+
+    from bincp.sampling import _engine
+
+    sources = np.repeat(rows, job.n_samples)
+    draws = np.tile(np.arange(job.n_samples), len(rows))
+    noisy = _engine.noisy(job, sources, draws, x).to(job.device)
+    noisy.requires_grad_(gradient)
+    scores = _engine.scores_of(job, noisy, sources, draws)
+    if bool(torch.isnan(scores).any()):
+        raise ValueError("`model` must not give NaN scores, got one")
+    as_counts("labels", y, high=scores.shape[1] - 1)
+    own = torch.from_numpy(y[sources]).to(scores.device)[:, None]
+    return noisy, scores.gather(1, own).reshape(len(rows), job.n_samples)
+
+
+# ---- arguments -----------------------------------------------------------------------------------
+
+
+def _job(
+    model: ModelLike,
+    x: ArrayLike,
+    smoothing: Smoothing,
+    n_samples: int,
+    score: "Score",
+    batch_size: int,
+    seed: int,
+    device: Any,
+) -> "Job":
+    from bincp.sampling._jobs import Job
+
+    return Job.checked(
+        model,
+        x,
+        smoothing,
+        n_samples,
+        phase="test",
+        score=score,
+        batch_size=batch_size,
+        seed=seed,
+        device=device,
+        progress=False,
+    )
+
+
+def _labels(labels: ArrayLike, n: int) -> npt.NDArray[np.int64]:
+    host = labels.detach().cpu() if is_tensor(labels) else labels
+    y = as_counts("labels", host, high=2**31 - 1)
+    if y.shape != (n,):
+        raise ValueError(f"`labels` must have shape {(n,)}, got {y.shape}")
+    return y
+
+
+def _box(box: tuple[float, float] | None, x: FloatArray) -> tuple[float, float]:
+    if box is None:
+        return -np.inf, np.inf
+    try:
+        low, high = box
+    except (TypeError, ValueError):
+        raise TypeError(f"`box` must be a pair (low, high), got {box!r}") from None
+    low, high = check_real("box", low), check_real("box", high)
+    outside = ~((x >= low) & (x <= high))
+    if outside.any():
+        raise ValueError(f"`x` must be in the box {box!r}, got {x[outside][0]} {where(outside)}")
+    return low, high
