@@ -45,3 +45,10 @@ def unit_numbers(
     draws: npt.NDArray[np.int64],
     out: npt.NDArray[np.float32],
 ) -> None: ...
+def words(
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    out: npt.NDArray[np.uint64],
+) -> None: ...

@@ -33,6 +33,7 @@ cdef extern from "noise.h":
         bincp_noise_law law, float scale, bincp_noise_key key, size_t n, const double *x,
         double *out
     ) noexcept nogil
+    void bincp_noise_words(bincp_noise_key key, size_t n, uint64_t *out) noexcept nogil
     void bincp_noise_flip_f32(
         double p_plus, double p_minus, bincp_noise_key key, size_t n, const float *x, float *out
     ) noexcept nogil
@@ -148,4 +149,20 @@ def unit_numbers(
             bincp_noise_add_f32(
                 BINCP_NOISE_UNIT, 1, row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r]),
                 1, NULL, &out[r],
+            )
+
+
+def words(
+    uint64_t seed, uint32_t stream, const int64_t[::1] ids, const int64_t[::1] draws,
+    uint64_t[:, ::1] out,
+):
+    """Write random numbers of 64 bits to row r of ``out`` for each (ids[r], draws[r])."""
+    cdef Py_ssize_t r
+    cdef size_t n = <size_t>out.shape[1]
+    if n == 0:
+        return
+    with nogil:
+        for r in range(out.shape[0]):
+            bincp_noise_words(
+                row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r]), n, &out[r, 0]
             )

@@ -24,6 +24,10 @@ cdef extern from "operators.h":
         BINCP_GAUSSIAN
         BINCP_UNIFORM
         BINCP_REGIONS
+        BINCP_STEPS
+    ctypedef struct bincp_steps:
+        double levels
+        double steps
     bincp_operator bincp_operator_make(bincp_builtin kind, const void *params) nogil
     void bincp_bound_fill(
         bincp_bound_fn bound, const void *params, const double *p, size_t n, double *out) nogil
@@ -109,6 +113,14 @@ def gaussian(double shift):
 def uniform(double shift):
     """clip(p -+ shift, 0, 1); ``shift`` >= 0 must have been rounded up."""
     return shift_operator(BINCP_UNIFORM, shift)
+
+
+def steps(double levels, double steps):
+    """clip(p -+ steps / levels, 0, 1), exact on counts; ``levels`` < 2^52, ``steps`` <= levels."""
+    cdef Operator op = allocate(sizeof(bincp_steps))
+    (<bincp_steps *> op.storage)[0] = bincp_steps(levels, steps)
+    op.own = bincp_operator_make(BINCP_STEPS, op.storage)
+    return op
 
 
 cdef size_t regions_bytes(size_t n) noexcept nogil:

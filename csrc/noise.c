@@ -236,6 +236,28 @@ void bincp_noise_add_f64(bincp_noise_law law, float scale, bincp_noise_key key, 
     }
 }
 
+/* A group of 64 words makes 32 numbers: words 0 and 1 of a block are high halves, 2 and 3 low. */
+CLONES_V4 static void draw_words(bincp_noise_key key, size_t n, uint64_t *out)
+{
+    for (size_t first = 0; first < n; first += GROUP / 2) {
+        uint32_t words[4][LANES];
+        uint64_t numbers[GROUP / 2];
+        const size_t length = n - first < GROUP / 2 ? n - first : GROUP / 2;
+        philox_group(key, first / (GROUP / 2), words);
+        for (int r = 0; r < 2; r++) {
+            for (int i = 0; i < LANES; i++) {
+                numbers[r * LANES + i] = (uint64_t)words[r][i] << 32 | words[r + 2][i];
+            }
+        }
+        memcpy(out + first, numbers, length * sizeof *out);
+    }
+}
+
+void bincp_noise_words(bincp_noise_key key, size_t n, uint64_t *out)
+{
+    draw_words(key, n, out);
+}
+
 /* A probability as an event on two random words: w < high, or w == high and w2 < low. */
 typedef struct threshold {
     uint64_t high; /* 2^32 where the probability is 1 */

@@ -32,12 +32,9 @@ static double gaussian_upper(double p, const void *params)
     return outside(p) ? NAN : bincp_normal_shift_up(p, *(const double *)params);
 }
 
-static double uniform_lower(double p, const void *params)
+/* p - shift, rounded down and clipped. */
+static double shifted_down(double p, double shift)
 {
-    const double shift = *(const double *)params;
-    if (outside(p)) {
-        return NAN;
-    }
     const pair value = two_sum(p, -shift);
     if (value.hi <= 0.0) {
         return 0.0;
@@ -45,17 +42,76 @@ static double uniform_lower(double p, const void *params)
     return value.lo < 0.0 ? nextafter(value.hi, 0.0) : value.hi;
 }
 
-static double uniform_upper(double p, const void *params)
+/* p + shift, rounded up and clipped. */
+static double shifted_up(double p, double shift)
 {
-    const double shift = *(const double *)params;
-    if (outside(p)) {
-        return NAN;
-    }
     const pair value = two_sum(p, shift);
     if (value.hi >= 1.0) {
         return 1.0;
     }
     return value.lo > 0.0 ? nextafter(value.hi, 1.0) : value.hi;
+}
+
+static double uniform_lower(double p, const void *params)
+{
+    return outside(p) ? NAN : shifted_down(p, *(const double *)params);
+}
+
+static double uniform_upper(double p, const void *params)
+{
+    return outside(p) ? NAN : shifted_up(p, *(const double *)params);
+}
+
+/* The fraction count / levels of [0, 1], rounded down (direction 0) or up (1). The sign of the
+ * rest is exact: fma rounds once. */
+static double fraction(double count, double levels, double direction)
+{
+    const double nearest = count / levels;
+    const double excess = fma(nearest, levels, -count);
+    const int wrong = direction > 0.0 ? excess < 0.0 : excess > 0.0;
+    return wrong ? nextafter(nearest, direction) : nearest;
+}
+
+/* The largest count of which the nearest double of count / levels is at most p. */
+static double count_below(double p, double levels)
+{
+    double count = floor(p * levels);
+    count += (count + 1.0) / levels <= p; /* the product may have been rounded across it */
+    count -= count / levels > p;
+    return count;
+}
+
+/* Between two counts the bound is linear, which the law of certificates asks for, but no worse than
+ * that of the nearer count, so that its own rounding keeps it monotone. */
+static double steps_lower(double p, const void *params)
+{
+    const bincp_steps *move = params;
+    if (outside(p)) {
+        return NAN;
+    }
+    const double count = count_below(p, move->levels);
+    const double left = count > move->steps ? count - move->steps : 0.0;
+    const double bound = fraction(left, move->levels, 0.0);
+    if (count / move->levels == p) {
+        return bound;
+    }
+    return fmax(bound, shifted_down(p, fraction(move->steps, move->levels, 1.0)));
+}
+
+static double steps_upper(double p, const void *params)
+{
+    const bincp_steps *move = params;
+    if (outside(p)) {
+        return NAN;
+    }
+    const double below = count_below(p, move->levels);
+    const int exact = below / move->levels == p;
+    const double moved = below + (exact ? 0.0 : 1.0) + move->steps;
+    const double bound = fraction(fmin(moved, move->levels), move->levels, 1.0);
+    if (exact) {
+        return bound;
+    }
+    return fmin(bound, shifted_up(p, fraction(move->steps, move->levels, 1.0)));
 }
 
 static double regions_lower(double p, const void *params)
@@ -76,6 +132,7 @@ static const struct {
     [BINCP_GAUSSIAN] = {"gaussian", gaussian_lower, gaussian_upper},
     [BINCP_UNIFORM] = {"uniform", uniform_lower, uniform_upper},
     [BINCP_REGIONS] = {"regions", regions_lower, regions_upper},
+    [BINCP_STEPS] = {"steps", steps_lower, steps_upper},
 };
 
 bincp_operator bincp_operator_make(bincp_builtin kind, const void *params)

@@ -10,8 +10,19 @@ typedef enum bincp_builtin {
     BINCP_IDENTITY, /* both bounds are p; no params */
     BINCP_GAUSSIAN, /* Phi(Phi^-1(p) -+ shift); params: const double *shift, rounded up */
     BINCP_UNIFORM,  /* clip(p -+ shift, 0, 1); params: const double *shift, rounded up */
-    BINCP_REGIONS   /* fractional knapsack; params: const bincp_regions * */
+    BINCP_REGIONS,  /* fractional knapsack; params: const bincp_regions * */
+    BINCP_STEPS     /* clip(p -+ steps / levels, 0, 1), see below; params: const bincp_steps * */
 } bincp_builtin;
+
+/* Probabilities that are multiples of 1 / levels, of which the attack moves a count by `steps`.
+ *
+ * A p that is the nearest double of count / levels stands for that count: `lower` is then
+ * (count - steps) / levels rounded down once, so that for any two counts
+ * (double)a / levels >= lower(c / levels) if and only if a >= c - steps. Both are integers in
+ * doubles, 1 <= levels < 2^52 and 0 <= steps <= levels. */
+typedef struct bincp_steps {
+    double levels, steps;
+} bincp_steps;
 
 /* The built-in operator `kind` with `params`, which must outlive it. */
 bincp_operator bincp_operator_make(bincp_builtin kind, const void *params);

@@ -9,7 +9,8 @@ Noise is drawn in float32, also for float64 inputs, and never narrower: a Gaussi
 tails, and a certificate for Gaussian noise says nothing about it.
 """
 
-from bincp.noise import _additive, _flips  # noqa: F401
+from bincp.noise import _ablation, _additive, _flips, _splitting  # noqa: F401
+from bincp.noise._copies import all_copies
 from bincp.noise._draw import draw
 
-__all__ = ["draw"]
+__all__ = ["all_copies", "draw"]

@@ -16,6 +16,7 @@ FloatArray = npt.NDArray[np.floating[Any]]
 PHASES = {"calibration": _noise.CALIBRATION, "test": _noise.TEST}
 SCORE_STREAMS = {"calibration": _noise.CALIBRATION_SCORE, "test": _noise.TEST_SCORE}
 MAX_SAMPLES = 2**31 - 1
+_MAX_WORDS = 2**33  # see csrc/noise.h
 
 
 def check_phase(phase: object) -> None:
@@ -56,3 +57,21 @@ def score_numbers(
     numbers = np.empty(len(ids), np.float32)
     _noise.unit_numbers(seed, SCORE_STREAMS[phase], ids, draws, numbers)
     return numbers
+
+
+def random_words(
+    seed: int, stream: int, ids: IntArray, draws: IntArray, n: int
+) -> npt.NDArray[np.uint64]:
+    """Return n random numbers of 64 bits for each (id, draw), for laws that are made here."""
+    if n > _MAX_WORDS:
+        raise ValueError(f"`x` must have at most 2**33 elements an input for this scheme, got {n}")
+    out = np.empty((len(ids), n), np.uint64)
+    _noise.words(seed, stream, ids, draws, out)
+    return out
+
+
+def below(words: npt.NDArray[np.uint64], bound: int) -> IntArray:
+    """Return floor(bound w / 2^64), in [0, bound), for bound < 2^31: uniform to bound / 2^64."""
+    high, low = words >> np.uint64(32), words & np.uint64(2**32 - 1)
+    scaled = high * np.uint64(bound) + (low * np.uint64(bound) >> np.uint64(32))
+    return (scaled >> np.uint64(32)).astype(np.int64)

@@ -16,6 +16,7 @@ What the guarantee needs of the noise, in plain words:
 """
 
 from bincp.sampling._classifier import PredictionSets, RobustClassifier
+from bincp.sampling._exact import exact_probabilities
 from bincp.sampling._functions import count_scores, sample_scores, vote_counts
 from bincp.sampling._normalized import NormalizedModel
 
@@ -24,6 +25,7 @@ __all__ = [
     "PredictionSets",
     "RobustClassifier",
     "count_scores",
+    "exact_probabilities",
     "sample_scores",
     "vote_counts",
 ]

@@ -1,0 +1,206 @@
+"""Ablation: only a random part of the input is shown to the model."""
+
+from dataclasses import dataclass
+
+from bincp._validation import check_integer, check_probability, check_real
+from bincp.smoothing._base import Smoothing, set_parameters
+
+_MAX_DIM = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Ablation(Smoothing):
+    """Randomised ablation: `keep` of `dim` coordinates are kept, the others are blanked out.
+
+    The set of kept coordinates is uniform among those of its size. Against `balls.L0(r)`, which
+    counts the same coordinates.
+
+    Parameters
+    ----------
+    keep : int
+        Number of coordinates that are kept, in [1, dim].
+    dim : int
+        Number of coordinates of an input, in [1, 2^31). Inputs of c dim elements have c channels,
+        which come first, as in (c, height, width) with dim = height width: a coordinate is then a
+        pixel, of which all channels are kept or ablated together. For coordinates that are single
+        elements, whatever the shape, `dim` is the number of elements.
+    fill : float
+        Value of ablated elements. The certificate holds for any; the model tells what is ablated
+        from what is seen only if no input has it. The paper's encoding, channels (x, 1 - x) with
+        (0, 0) for what is ablated, is a first layer of the model for inputs in [0, 1] and
+        ``fill=-1``.
+
+    Raises
+    ------
+    TypeError
+        If a number is not an integer, or `fill` not a real number.
+    ValueError
+        If a number is out of range, or `fill` is not finite.
+
+    References
+    ----------
+    Levine and Feizi, "Robustness certificates for sparse adversarial attacks by randomized
+    ablation", AAAI 2020.
+
+    Examples
+    --------
+    >>> Ablation(keep=45, dim=784)
+    Ablation(keep=45, dim=784, fill=0.0)
+    """
+
+    keep: int
+    dim: int
+    fill: float = 0.0
+
+    def __post_init__(self) -> None:
+        dim = check_integer("dim", self.dim, low=1, high=_MAX_DIM)
+        keep = check_integer("keep", self.keep, low=1, high=dim)
+        set_parameters(self, keep=keep, dim=dim, fill=check_real("fill", self.fill))
+
+
+@dataclass(frozen=True)
+class BlockAblation(Smoothing):
+    """Block ablation: one square block of an image is kept, the rest is blanked out.
+
+    The block may be at any of height width positions, and goes on at the opposite edge where it
+    leaves the image. Against `balls.Patch`. All positions can be enumerated
+    (`bincp.sampling.exact_probabilities`), and then nothing is left to chance; the samplers draw
+    one uniformly.
+
+    Parameters
+    ----------
+    size : int
+        Height and width of the block, in [1, min(height, width)].
+    height, width : int
+        Of the image, the last two axes of an input. All channels are kept or ablated together.
+    fill : float
+        Value of ablated elements, see `Ablation`.
+
+    Raises
+    ------
+    TypeError
+        If a number is not an integer, or `fill` not a real number.
+    ValueError
+        If a number is out of range, or `fill` is not finite.
+
+    References
+    ----------
+    Levine and Feizi, "(De)randomized smoothing for certifiable defense against patch attacks",
+    NeurIPS 2020.
+
+    Examples
+    --------
+    >>> BlockAblation(size=12, height=32, width=32).levels
+    1024
+    """
+
+    size: int
+    height: int
+    width: int
+    fill: float = 0.0
+
+    def __post_init__(self) -> None:
+        height = check_integer("height", self.height, low=1, high=_MAX_DIM)
+        width = check_integer("width", self.width, low=1, high=_MAX_DIM // height)
+        size = check_integer("size", self.size, low=1, high=min(height, width))
+        fill = check_real("fill", self.fill)
+        set_parameters(self, size=size, height=height, width=width, fill=fill)
+
+    @property
+    def levels(self) -> int:
+        """Number of positions of the block."""
+        return self.height * self.width
+
+
+@dataclass(frozen=True)
+class BandAblation(Smoothing):
+    """Band ablation: one band of columns of an image is kept, the rest is blanked out.
+
+    The band may start at any of `width` columns, and goes on at the left edge where it leaves the
+    image. Against `balls.Patch`; better than blocks for most patches. As `BlockAblation` else.
+
+    Parameters
+    ----------
+    size : int
+        Number of columns of the band, in [1, width].
+    width : int
+        Of the image, the last axis of an input.
+    fill : float
+        Value of ablated elements, see `Ablation`.
+
+    Raises
+    ------
+    TypeError
+        If a number is not an integer, or `fill` not a real number.
+    ValueError
+        If a number is out of range, or `fill` is not finite.
+
+    References
+    ----------
+    Levine and Feizi, "(De)randomized smoothing for certifiable defense against patch attacks",
+    NeurIPS 2020.
+
+    Examples
+    --------
+    >>> BandAblation(size=4, width=32).levels
+    32
+    """
+
+    size: int
+    width: int
+    fill: float = 0.0
+
+    def __post_init__(self) -> None:
+        width = check_integer("width", self.width, low=1, high=_MAX_DIM)
+        size = check_integer("size", self.size, low=1, high=width)
+        set_parameters(self, size=size, width=width, fill=check_real("fill", self.fill))
+
+    @property
+    def levels(self) -> int:
+        """Number of positions of the band."""
+        return self.width
+
+
+@dataclass(frozen=True)
+class Deletion(Smoothing):
+    """Randomised deletion: each token of a sequence is deleted with the same probability.
+
+    Deletions are independent, and the tokens that are left move together. Against
+    `balls.EditDistance`.
+
+    Parameters
+    ----------
+    p_delete : float
+        Probability to delete a token, in [0, 1].
+    padding : float
+        Inputs have shape (n, length), one sequence a row, which ends where only this value
+        follows; it is no token itself. Sequences of any length are brought to one by it, and so
+        are the smoothed copies.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a real number.
+    ValueError
+        If `p_delete` is outside [0, 1], or `padding` is not finite.
+
+    References
+    ----------
+    Huang et al., "RS-Del: edit distance robustness certificates for sequence classifiers via
+    randomized deletion", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> Deletion(p_delete=0.9)
+    Deletion(p_delete=0.9, padding=0.0)
+    """
+
+    p_delete: float
+    padding: float = 0.0
+
+    def __post_init__(self) -> None:
+        set_parameters(
+            self,
+            p_delete=check_probability("p_delete", self.p_delete),
+            padding=check_real("padding", self.padding),
+        )
