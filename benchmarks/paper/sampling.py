@@ -6,14 +6,16 @@ To the study's files (see there) each setting adds
   same inputs in each phase, from which every score is computed; their noise is that of the first m
   draws of the study's scores;
 * ``NAME.logits-clean.npy``, float32 (n, K): logits without noise;
-* ``NAME.attack-R.npy``, float32 (n, K, m), and ``NAME.attack-R-clean.npy``: for the first inputs,
-  logits at inputs attacked at radius R (see `attacked`).
+* ``NAME.attack-R.npy``, float32 (n', K, m'), for the first inputs: logits of noisy copies of what
+  projected gradient descent on the smoothed score made of them within the l2 radius R, and
+  ``NAME.attack-R-clean.npy``, float32 (n', K): logits without noise of what the same attack on the
+  network without noise made of them.
 
 Files appear when they are complete; pieces of those that are sampled in pieces survive an
 interruption.
 """
 
-import argparse
+import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,14 +25,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from benchmarks.study import data, scores
+from benchmarks.study import networks, scores
+from bincp import attacks, balls
 from bincp.noise._keys import Phase
+from bincp.sampling import sample_scores
+from bincp.smoothing import Gaussian
 
-__all__ = ["Cache", "fill", "load_network"]
+__all__ = ["Cache", "fill", "fill_attacks", "inputs", "load_network"]
 
 Array = npt.NDArray[Any]
 Report = Callable[[str], None]
+Task = scores.ImageTask | scores.GraphTask
 PHASES: tuple[Phase, ...] = ("test", "calibration")
+ADVERSARY_SEED = 1_000_000
+ATTACK_DRAWS, ATTACK_STEPS = 16, 10
+NO_NOISE = Gaussian(1e-9)  # below the last bit of a pixel
 
 
 class Cache:
@@ -54,19 +63,34 @@ class Cache:
         """Return an array that is complete, read on demand."""
         if not self.path(part).exists():
             raise FileNotFoundError(
-                f"`--cache` must hold {self.path(part).name}, and {self.folder} does not: run "
+                f"`--cache` must be a folder with {self.path(part).name}, got {self.folder}: run "
                 "without --from-cache to make it"
             )
         array: Array = np.load(self.path(part), mmap_mode="r")
         return array
 
-    def make(self, part: str, make: Callable[[], Array], report: Report) -> None:
-        """Make an array that is not there yet."""
-        if self.path(part).exists():
+    def make(
+        self, part: str, shape: tuple[int, ...], make: Callable[[], Array], report: Report
+    ) -> None:
+        """Make an array of this shape that is not there yet.
+
+        Raises
+        ------
+        ValueError
+            If there is one of another shape: another setting made it.
+        """
+        path = self.path(part)
+        if path.exists():
+            found = np.load(path, mmap_mode="r").shape
+            if found != shape:
+                raise ValueError(
+                    f"{path.name} in the cache must have shape {shape}, got {found}: another "
+                    "setting made it; remove it or use another cache"
+                )
             return
         start = time.perf_counter()
-        scores.save(self.path(part), make())
-        scores.forget_pieces(self.path(part))
+        scores.save(path, make())
+        scores.forget_pieces(path)
         report(f"{part}: {time.perf_counter() - start:.0f} s")
 
 
@@ -78,26 +102,27 @@ def fill(
     command: str = "",
     report: Report = print,
 ) -> None:
-    """Make what is not there yet of the files of a setting."""
+    """Make what is not there yet of the scores and logits of a setting."""
     scores.fill_cache(task, folder, command=command, report=report)
     cache = Cache(folder, task.setting.name)
     network = load_network(task, folder)
+    n, n_classes = cache.load("test").shape[:2]
     for phase in PHASES:
-        part = f"logits-{phase}"
-        cache.make(part, lambda p=phase: _logits(task, network, cache, p, n_logits, report), report)
-    cache.make("logits-clean", lambda: clean_logits(task, network), report)
+        make = functools.partial(_logits, task, network, cache, phase, n_logits, report)
+        cache.make(f"logits-{phase}", (n, n_classes, n_logits), make, report)
+    cache.make("logits-clean", (n, n_classes), lambda: _clean_logits(task, network), report)
 
 
-def load_network(task: scores.ImageTask | scores.GraphTask, folder: Path) -> torch.nn.Module:
+def load_network(task: Task, folder: Path) -> torch.nn.Module:
     """Return the trained network of a setting."""
     network = task.network()
     path = folder / f"{task.setting.name}.network.pt"
-    network.load_state_dict(torch.load(path, weights_only=True))
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     return network.eval()
 
 
 def _logits(
-    task: Any, network: torch.nn.Module, cache: Cache, phase: Phase, n_logits: int, report: Report
+    task: Task, network: Any, cache: Cache, phase: Phase, n_logits: int, report: Report
 ) -> Array:
     return scores.in_pieces(
         cache.path(f"logits-{phase}"),
@@ -106,16 +131,70 @@ def _logits(
     )
 
 
-def clean_logits(task: Any, network: torch.nn.Module) -> Array:
-    """Return the logits (n, K) of the inputs as they are."""
-    from benchmarks.study import networks
-
+def _clean_logits(task: Task, network: Any) -> Array:
+    if isinstance(task, scores.ImageTask):
+        return scores.logits(task.for_sampling(network), inputs(task, task.setting.n_inputs))
+    propagation = networks.as_sparse_tensor(task.propagation)
     with torch.inference_mode():
-        if isinstance(task, scores.GraphTask):
-            propagation = networks.as_sparse_tensor(task.propagation)
-            x = torch.from_numpy(task.graph.attributes)
-            return network(x, propagation)[task.nodes].numpy()
-        fast = networks.for_sampling(network, task.dtype)
-        rows = task.images.held_out[: task.setting.n_inputs]
-        batches = torch.from_numpy(task.images.inputs(rows)).split(scores.BATCH_SIZE)
-        return torch.cat([fast(batch) for batch in batches]).numpy()
+        found = network(torch.from_numpy(task.graph.attributes), propagation)
+    result: Array = found[task.nodes].numpy()
+    return result
+
+
+def inputs(task: scores.ImageTask, n: int) -> Array:
+    """Return the first n held-out images, pixels in [0, 1]."""
+    return task.images.inputs(task.images.held_out[:n])
+
+
+def fill_attacks(
+    task: scores.ImageTask,
+    folder: Path,
+    radii: dict[str, balls.L2],
+    n: int,
+    n_samples: int,
+    report: Report = print,
+) -> None:
+    """Make what is not there yet of the logits at attacked inputs, n of them for each radius."""
+    cache = Cache(folder, task.setting.name)
+    network = task.for_sampling(load_network(task, folder))
+    n_classes = cache.load("test").shape[1]
+    for label, ball in radii.items():
+        part = f"attack-{label}"
+        sampled = functools.partial(_attacked, task, network, ball, n, n_samples)
+        cache.make(part, (n, n_classes, n_samples), sampled, report)
+        without = functools.partial(_attacked, task, network, ball, n, 0)
+        cache.make(f"{part}-clean", (n, n_classes), without, report)
+
+
+def _attacked(task: scores.ImageTask, network: Any, ball: balls.L2, n: int, m: int) -> Array:
+    """Return logits (n, K, m) of noisy copies of attacked inputs; (n, K) without noise if m = 0."""
+    smoothing = task.smoothing if m else NO_NOISE
+
+    def logits_of(rows: npt.NDArray[np.int64]) -> Array:
+        moved = attacks.pgd(
+            network,
+            task.images.inputs(task.images.held_out[rows]),
+            task.labels[rows],
+            smoothing,
+            ball,
+            seed=ADVERSARY_SEED + int(rows[0]),  # noise of its own, and not that of the classifier
+            n_samples=ATTACK_DRAWS if m else 1,
+            steps=ATTACK_STEPS,
+            box=(0, 1),
+        )
+        if not m:
+            return scores.logits(network, moved)
+        return sample_scores(
+            network,
+            moved,
+            task.smoothing,
+            m,
+            phase="test",
+            indices=rows,
+            score="logit",
+            batch_size=scores.BATCH_SIZE,
+            seed=task.setting.seed,
+        )
+
+    with scores.threads(task.n_threads) as pool:
+        return np.concatenate(list(pool.map(logits_of, scores.blocks(n, scores.BLOCK))))

@@ -4,11 +4,11 @@ Networks and their noise are those of the study (`benchmarks.study.scores.SETTIN
 cache serves both. Radii are in pixels of [0, 1], or numbers of attributes (added, deleted).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import bincp
-from bincp import balls, smoothing
 from benchmarks.study import scores as study
+from bincp import balls, smoothing
 
 __all__ = ["BASE", "DATASETS", "Base", "Dataset", "Experiment", "Radius", "Task"]
 
@@ -96,14 +96,17 @@ class Dataset:
         Draws whose logits of all labels are kept, for the scores that need them.
     n_tuning : int
         Inputs at the end that tune the ranking transformation; never calibration or test points.
-    attack_radii : tuple of float or of (int, int)
-        Radii at which inputs are attacked for the empirical check.
-    n_attacked : int
-        Inputs that are attacked.
+    attack_radii : tuple of str
+        Labels of the radii at which inputs are attacked for the empirical check.
+    n_attacked, n_attack_samples : int
+        Inputs that are attacked, and draws of each for the methods.
     verified_radii : tuple of float
         linf radii for the methods with a verifier; none if empty.
-    split_widths : tuple of float
-        Half-widths of splitting noise for the derandomised experiment; none if empty.
+    split_widths, split_radii : tuple of float
+        Half-widths of splitting noise for the derandomised experiment, none if empty, and its l1
+        radii.
+    n_split_inputs : int
+        Inputs of that.
     """
 
     tasks: tuple[Task, ...]
@@ -111,9 +114,12 @@ class Dataset:
     n_logits: int = 256
     n_tuning: int = 100
     attack_radii: tuple[str, ...] = ()
-    n_attacked: int = 400
+    n_attacked: int = 300
+    n_attack_samples: int = 64
     verified_radii: tuple[float, ...] = ()
-    split_widths: tuple[float, ...] = field(default=())
+    split_widths: tuple[float, ...] = ()
+    split_radii: tuple[float, ...] = ()
+    n_split_inputs: int = 1000
 
 
 def _study(name: str) -> Setting:
@@ -161,13 +167,15 @@ DATASETS = {
         experiments=experiments("0.5", ("0.25", "0.5", "1"), SAMPLES),
         attack_radii=("0.25", "0.5", "1"),
         verified_radii=(0.001, 0.002, 0.005, 0.01, 0.02),
-        split_widths=(0.25, 0.5),
+        split_widths=(0.125, 0.25),
+        split_radii=(0.02, 0.05, 0.1, 0.15),
     ),
     "cora-ml": Dataset(
         tasks=(
             Task(_study("cora-ml"), flips((0, 1), (0, 2), (0, 3), (0, 5), (1, 0), (1, 1), (1, 3))),
         ),
-        experiments=experiments("0+ 1-", ("0+ 1-", "0+ 3-", "1+ 1-"), (1, 4, 8, 16, 32, 64, 128, 256)),
-        attack_radii=("0+ 1-", "0+ 3-"),
+        experiments=experiments(
+            "0+ 1-", ("0+ 1-", "0+ 3-", "1+ 1-"), (1, 4, 8, 16, 32, 64, 128, 256)
+        ),
     ),
 }

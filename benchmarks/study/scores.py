@@ -43,7 +43,7 @@ from benchmarks.study import data, networks
 from bincp import noise
 from bincp.noise._keys import Phase
 from bincp.sampling import sample_scores
-from bincp.smoothing import Gaussian, SparseFlip
+from bincp.smoothing import Gaussian, Smoothing, SparseFlip
 
 __all__ = ["SETTINGS", "GraphTask", "ImageTask", "Setting", "fill_cache", "load"]
 
@@ -116,6 +116,10 @@ class ImageTask:
         threads inside of each evaluation.
     dtype : torch.dtype, optional
         Of the convolutions.
+    smoothing : Smoothing, optional
+        The noise; by default Gaussian, with the parameter of the setting.
+
+    Networks are trained and evaluated on a GPU if torch has one.
     """
 
     def __init__(
@@ -124,6 +128,7 @@ class ImageTask:
         images: data.Images,
         n_threads: int = 2,
         dtype: torch.dtype = torch.bfloat16,
+        smoothing: Smoothing | None = None,
     ) -> None:
         if len(images.held_out) < setting.n_inputs:
             raise ValueError(
@@ -132,9 +137,10 @@ class ImageTask:
             )
         self.setting = setting
         self.images = images
-        self.smoothing = Gaussian(*setting.noise)
+        self.smoothing = smoothing or Gaussian(*setting.noise)
         self.n_threads = n_threads
         self.dtype = dtype
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.labels = images.labels[images.held_out[: setting.n_inputs]]
 
     def network(self) -> networks.ImageNetwork:
@@ -142,9 +148,14 @@ class ImageTask:
         torch.manual_seed(self.setting.seed)
         n_channels = self.images.pixels.shape[-1]
         n_classes = int(self.images.labels.max()) + 1
-        return networks.ImageNetwork(
+        network = networks.ImageNetwork(
             self.setting.network, self.setting.width, n_channels, n_classes
         )
+        return network.to(self.device)
+
+    def for_sampling(self, network: networks.ImageNetwork) -> torch.nn.Module:
+        """Return the network as it is evaluated."""
+        return networks.for_sampling(network, self.dtype)
 
     def train(self, network: networks.ImageNetwork, report: Callable[[str], None]) -> None:
         """Train the network on the images that are not held out."""
@@ -160,12 +171,12 @@ class ImageTask:
 
     def accuracies(self, network: networks.ImageNetwork) -> dict[str, float]:
         """Return the accuracies on all held-out images: clean, and under one draw of noise."""
-        network = networks.for_sampling(network, self.dtype)
+        fast = self.for_sampling(network)
         x, labels = self.images.inputs(self.images.held_out), self.images.labels
         noisy = noise.draw(self.smoothing, x, 1, phase="test", seed=self.setting.seed)[:, 0]
         return {
             f"{name}_accuracy": float(
-                (_logits(network, inputs).argmax(1) == labels[self.images.held_out]).mean()
+                (logits(fast, inputs).argmax(1) == labels[self.images.held_out]).mean()
             )
             for name, inputs in (("clean", x), ("noisy", noisy))
         }
@@ -195,14 +206,14 @@ class ImageTask:
         n_logits : int, optional
             Return logits (n, K, n_logits) of so many draws instead, in either phase.
         """
-        network = networks.for_sampling(network, self.dtype)
+        fast = self.for_sampling(network)
         ids = np.arange(self.setting.n_inputs) if ids is None else ids
         n_samples = n_logits or _n_samples(self.setting, phase)
         of_true_labels = phase == "calibration" and n_logits is None
 
         def scores_of(rows: Ids) -> FloatArray:
             return sample_scores(
-                network,
+                fast,
                 self.images.inputs(self.images.held_out[rows]),
                 self.smoothing,
                 n_samples,
@@ -442,7 +453,7 @@ def _trained(
 ) -> torch.nn.Module:
     network: torch.nn.Module = task.network()
     if path.exists():
-        network.load_state_dict(torch.load(path, weights_only=True))
+        network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         return network.eval()
     start = time.perf_counter()
     task.train(network, report)
@@ -495,11 +506,14 @@ def _n_samples(setting: Setting, phase: Phase) -> int:
     return setting.n_test if phase == "test" else setting.n_calibration
 
 
-def _logits(network: torch.nn.Module, x: FloatArray) -> FloatArray:
+def logits(network: torch.nn.Module, x: FloatArray) -> FloatArray:
+    """Return the logits (n, K) of inputs as they are."""
+    device = next(network.parameters()).device
     with torch.inference_mode():
         batches = torch.from_numpy(x).split(BATCH_SIZE)
-        logits: FloatArray = torch.cat([network(batch) for batch in batches]).numpy()
-    return logits
+        found = torch.cat([network(batch.to(device)) for batch in batches])
+    result: FloatArray = found.float().cpu().numpy()
+    return result
 
 
 def blocks(n: int, size: int) -> list[Ids]:
