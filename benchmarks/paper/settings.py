@@ -101,7 +101,9 @@ class Dataset:
     n_attacked, n_attack_samples : int
         Inputs that are attacked, and draws of each for the methods.
     verified_radii : tuple of float
-        linf radii for the methods with a verifier; none if empty.
+        Radii for the methods with a verifier, of linf and l2 balls; none if empty.
+    n_pixels : int
+        Of an image, for these.
     split_widths, split_radii : tuple of float
         Half-widths of splitting noise for the derandomised experiment, none if empty, and its l1
         radii.
@@ -117,6 +119,7 @@ class Dataset:
     n_attacked: int = 300
     n_attack_samples: int = 64
     verified_radii: tuple[float, ...] = ()
+    n_pixels: int = 0
     split_widths: tuple[float, ...] = ()
     split_radii: tuple[float, ...] = ()
     n_split_inputs: int = 1000
@@ -167,6 +170,7 @@ DATASETS = {
         experiments=experiments("0.5", ("0.25", "0.5", "1"), SAMPLES),
         attack_radii=("0.25", "0.5", "1"),
         verified_radii=(0.001, 0.002, 0.005, 0.01, 0.02),
+        n_pixels=28 * 28,
         split_widths=(0.125, 0.25),
         split_radii=(0.02, 0.05, 0.1, 0.15),
     ),
