@@ -30,8 +30,10 @@ from bincp.intervals import (
     hoeffding_lower,
     hoeffding_upper,
 )
+from bincp.mondrian import MondrianBinCP
 from bincp.planning import Plan, plan
 from bincp.registry import certify, register, registered
+from bincp.risk import RobustRiskControl
 from bincp.sequential import SequentialRule
 
 __version__ = "0.1.0"
@@ -40,8 +42,10 @@ __all__ = [
     "BinCP",
     "Certificate",
     "CertificateError",
+    "MondrianBinCP",
     "NotCalibratedError",
     "Plan",
+    "RobustRiskControl",
     "SequentialRule",
     "TrivialSetWarning",
     "balls",

@@ -5,10 +5,15 @@ from what holds on average: with n test points the standard error of the coverag
 ``sqrt(coverage (1 - coverage) / n)``, beside the spread over calibration sets.
 """
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike, as_array, as_counts
+from bincp._arrays import ArrayLike, as_array, as_counts, where
+from bincp._levels import Level, as_fraction, check_level
+from bincp._validation import check_integer
 
 __all__ = [
     "average_set_size",
@@ -16,6 +21,8 @@ __all__ = [
     "coverage",
     "empty_rate",
     "singleton_rate",
+    "size_stratified_coverage",
+    "worst_slice_coverage",
 ]
 
 
@@ -157,9 +164,191 @@ def class_conditional_coverage(sets: ArrayLike, labels: ArrayLike) -> npt.NDArra
     members = _as_sets(sets)
     covered = _covered(members, labels)
     y = as_counts("labels", labels, high=members.shape[1] - 1)
-    total = np.bincount(y, minlength=members.shape[1])
-    hits = np.bincount(y, weights=covered, minlength=members.shape[1])
-    result = np.full(len(total), np.nan)
+    return _share_by_group(covered, y, members.shape[1])
+
+
+def size_stratified_coverage(sets: ArrayLike, labels: ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the coverage of the sets of each size.
+
+    Parameters
+    ----------
+    sets : bool array (n, K)
+    labels : array-like (n,) of int
+        In [0, K).
+
+    Returns
+    -------
+    float64 array (K + 1,)
+        Of the sets with 0, 1, ..., K labels; NaN where there is none. The size-stratified coverage
+        of [1]_ is the smallest one.
+
+    Raises
+    ------
+    TypeError
+        If the sets are not boolean, or the labels not integers.
+    ValueError
+        If there are no points, shapes do not fit, or a label is out of range.
+
+    References
+    ----------
+    .. [1] A. Angelopoulos, S. Bates, J. Malik and M. Jordan, "Uncertainty sets for image
+       classifiers using conformal prediction", ICLR 2021.
+
+    Examples
+    --------
+    >>> from bincp.metrics import size_stratified_coverage
+    >>> size_stratified_coverage([[True, True, False], [False, True, False]], [0, 2])
+    array([nan,  0.,  1., nan])
+    """
+    members = _as_sets(sets)
+    return _share_by_group(_covered(members, labels), members.sum(axis=1), members.shape[1] + 1)
+
+
+def worst_slice_coverage(
+    sets: ArrayLike,
+    labels: ArrayLike,
+    features: ArrayLike,
+    *,
+    delta: Level = 0.1,
+    n_directions: int = 1000,
+    held_out: Level = 0.75,
+    seed: int = 0,
+) -> float:
+    """Return the coverage on the worst slab of the feature space [1]_ [2]_.
+
+    A slab holds the points with a <= v.x <= b. Over random directions v, the slab of least coverage
+    among those with at least a share `delta` of the points is found on one part of the points, and
+    its coverage is measured on the others: on the points that it was chosen on it is too low.
+
+    Parameters
+    ----------
+    sets : bool array (n, K)
+    labels : array-like (n,) of int
+        In [0, K).
+    features : array-like (n, d) of float
+        Finite; what the slabs are made in, such as inputs or embeddings.
+    delta : int, float, str, Decimal or Fraction
+        Least share of the points (of the part that is searched) in a slab, in (0, 1].
+    n_directions : int
+        Number of directions, uniform on the sphere.
+    held_out : int, float, str, Decimal or Fraction
+        Share of the points that the slab is measured on, in [0, 1); at 0 all points serve for both,
+        and the result is the smallest coverage of all slabs tried.
+    seed : int
+        Of the directions and of the split; the same seed gives the same result.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN if no held-out point lies in the slab.
+
+    Raises
+    ------
+    TypeError
+        If the sets are not boolean, the labels not integers, or the features not real numbers.
+    ValueError
+        If there are no points, shapes do not fit, or a value is out of range.
+
+    Notes
+    -----
+    The search over slabs of one direction is exact, ties of v.x included, by Dinkelbach's method:
+    a few passes over the sorted points.
+
+    References
+    ----------
+    .. [1] M. Cauchois, S. Gupta and J. Duchi, "Knowing what you know: valid and validated
+       confidence sets in multiclass and multilabel prediction", JMLR 22, 2021.
+    .. [2] Y. Romano, M. Sesia and E. Candès, "Classification with valid and adaptive coverage",
+       NeurIPS 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bincp.metrics import worst_slice_coverage
+    >>> x = np.linspace(-1, 1, 1001)[:, np.newaxis]
+    >>> sets = np.hstack([x < 0.5, x >= 0.5])  # never right for the class 0 above 0.5
+    >>> worst_slice_coverage(sets, np.zeros(1001, int), x, n_directions=1)
+    0.0
+    """
+    members = _as_sets(sets)
+    covered = _covered(members, labels)
+    x = _as_features(features, len(members))
+    least_share = check_level("delta", delta, closed_high=True)
+    share = as_fraction("held_out", held_out)
+    if not 0 <= share < 1:
+        raise ValueError(f"`held_out` must be in [0, 1), got {held_out!r}")
+    n_directions = check_integer("n_directions", n_directions, low=1)
+    rng = np.random.default_rng(check_integer("seed", seed, low=0))
+    order = rng.permutation(len(x))
+    n_search = math.ceil((1 - share) * len(x))
+    searched, measured = order[:n_search], order[n_search:] if share else order
+    least = math.ceil(least_share * n_search)
+    worst = None
+    for _ in range(n_directions):
+        # Not normalised: slabs are the same. Not by BLAS, where equal rows may differ in rounding.
+        position = np.einsum("ij,j->i", x, rng.standard_normal(x.shape[1]))
+        slab = _worst_slab(position[searched], covered[searched], least)
+        if worst is None or slab.coverage < worst.coverage:
+            worst, at_worst = slab, position
+    assert worst is not None
+    inside = (worst.low <= at_worst) & (at_worst <= worst.high)
+    hits = covered[measured][inside[measured]]
+    return float(hits.mean()) if hits.size else math.nan
+
+
+class _Slab(NamedTuple):
+    coverage: float
+    low: float
+    high: float
+
+
+def _worst_slab(
+    position: npt.NDArray[np.float64], covered: npt.NDArray[np.bool_], least: int
+) -> _Slab:
+    """Return the slab of least coverage with at least ``least`` points.
+
+    It is a run of sorted points that ends between different positions. The run that minimises
+    hits - ratio * points, for the ratio of the run before, has a smaller ratio, or that was the
+    least (Dinkelbach); the ratios are compared as integers.
+    """
+    order = np.argsort(position)
+    z, n = position[order], len(position)
+    hits = np.concatenate([[0], np.cumsum(covered[order])])
+    is_edge = np.concatenate([[True], z[1:] > z[:-1], [True]])
+    start, end = 0, n
+    while True:
+        total = int(hits[end] - hits[start])
+        # In integers: hits * points of the run - points * hits of the run.
+        cost = hits * (end - start) - np.arange(n + 1) * total
+        value = np.where(is_edge, cost, np.iinfo(np.int64).min // 2)
+        best_start = np.maximum.accumulate(value)[: n + 1 - least]
+        gain = np.where(is_edge, cost, np.iinfo(np.int64).max // 2)[least:] - best_start
+        last = int(np.argmin(gain))
+        if gain[last] >= 0:
+            return _Slab(total / (end - start), float(z[start]), float(z[end - 1]))
+        end = last + least
+        start = int(np.argmax(value[: last + 1]))
+
+
+def _as_features(features: ArrayLike, n: int) -> npt.NDArray[np.float64]:
+    array = as_array("features", features)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"`features` must be real numbers, got dtype {array.dtype}")
+    if array.ndim != 2 or len(array) != n or array.shape[1] == 0:
+        raise ValueError(f"`features` must have shape ({n}, d), d >= 1, got {array.shape}")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        raise ValueError(f"`features` must be finite, got {array[bad][0]} {where(bad)}")
+    return array.astype(np.float64, copy=False)
+
+
+def _share_by_group(
+    covered: npt.NDArray[np.bool_], group: npt.NDArray[np.integer], n_groups: int
+) -> npt.NDArray[np.float64]:
+    """Return the share of the points of each group that are covered; NaN for an empty one."""
+    total = np.bincount(group, minlength=n_groups)
+    hits = np.bincount(group, weights=covered, minlength=n_groups)
+    result = np.full(n_groups, np.nan)
     np.divide(hits, total, out=result, where=total > 0)
     return result
 

@@ -1,10 +1,11 @@
 """Metrics of prediction sets against a count by hand."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bincp.metrics import (
@@ -13,6 +14,8 @@ from bincp.metrics import (
     coverage,
     empty_rate,
     singleton_rate,
+    size_stratified_coverage,
+    worst_slice_coverage,
 )
 
 
@@ -31,6 +34,11 @@ def test_metrics_count_points(n, K, data):
     for k in range(K):
         hits = [row[k] for row, y in zip(rows, labels, strict=True) if y == k]
         assert math.isnan(by_class[k]) if not hits else by_class[k] == sum(hits) / len(hits)
+    by_size = size_stratified_coverage(rows, labels)
+    assert by_size.shape == (K + 1,)
+    for size in range(K + 1):
+        hits = [row[y] for row, y in zip(rows, labels, strict=True) if sum(row) == size]
+        assert math.isnan(by_size[size]) if not hits else by_size[size] == sum(hits) / len(hits)
 
 
 def test_absent_class_is_nan_and_k_comes_from_the_sets_b050():
@@ -38,7 +46,7 @@ def test_absent_class_is_nan_and_k_comes_from_the_sets_b050():
     np.testing.assert_array_equal(by_class, [1.0, 1.0, np.nan])
 
 
-@pytest.mark.parametrize("metric", [coverage, class_conditional_coverage])
+@pytest.mark.parametrize("metric", [coverage, class_conditional_coverage, size_stratified_coverage])
 def test_labels_are_checked_b063(metric):
     sets = np.ones((3, 3), bool)
     for labels, error, message in (
@@ -71,3 +79,62 @@ def test_sets_are_checked(metric):
     for shape in ((3,), (0, 3), (3, 0), (1, 2, 3)):
         with pytest.raises(ValueError, match=r"`sets` must have shape \(n, K\)"):
             metric(np.ones(shape, bool))
+
+
+# ---- worst slice -------------------------------------------------------------------------------
+
+
+def least_coverage(position, covered, least):
+    """Return the smallest coverage of all slabs, tried one by one."""
+    cuts = np.unique(position)
+    inside = [(a <= position) & (position <= b) for a in cuts for b in cuts if a <= b]
+    return min(covered[i].mean() for i in inside if i.sum() >= least)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=14),
+    st.sampled_from(["0.1", "1/3", "0.5", "1"]),
+)
+@settings(deadline=None)
+def test_the_worst_slab_of_one_direction_is_found_ties_included(points, delta):
+    x = np.array([[float(value)] for value, _ in points])
+    covered = np.array([bit for _, bit in points])
+    result = worst_slice_coverage(
+        covered[:, None], np.zeros(len(x), int), x, delta=delta, n_directions=1, held_out=0
+    )
+    least = math.ceil(Fraction(delta) * len(x))
+    assert result == least_coverage(x[:, 0], covered, least)
+
+
+def test_held_out_points_undo_the_bias_of_the_search():
+    rng = np.random.default_rng(0)
+    covered, x = rng.random((2000, 1)) < 0.9, rng.standard_normal((2000, 5))
+    labels = np.zeros(2000, int)
+    biased = worst_slice_coverage(covered, labels, x, n_directions=100, held_out=0)
+    honest = worst_slice_coverage(covered, labels, x, n_directions=100)
+    assert biased < 0.85 < honest
+    assert honest == worst_slice_coverage(covered, labels, x, n_directions=100)  # seed 0
+    x[:, 0] = np.where(covered[:, 0], x[:, 0], x[:, 0] + 10)  # all misses on one side
+    assert worst_slice_coverage(covered, labels, x, n_directions=500) < 0.3
+
+
+def test_worst_slice_checks_its_arguments():
+    sets, labels, x = np.ones((4, 2), bool), [0, 1, 0, 1], np.zeros((4, 3))
+    assert worst_slice_coverage(sets, labels, x) == 1.0  # one slab holds all, tied
+    for bad, error, message in (
+        (x[:3], ValueError, r"`features` must have shape \(4, d\), d >= 1, got \(3, 3\)"),
+        (x[:, 0], ValueError, "`features` must have shape"),
+        (x + math.nan, ValueError, r"`features` must be finite, got nan at index \(0, 0\)"),
+        (x.astype(bool), TypeError, "`features` must be real numbers, got dtype bool"),
+    ):
+        with pytest.raises(error, match=message):
+            worst_slice_coverage(sets, labels, bad)
+    for options, message in (
+        ({"delta": 0}, "`delta` must be in"),
+        ({"delta": 1.5}, "`delta` must be in"),
+        ({"held_out": 1}, "`held_out` must be in"),
+        ({"n_directions": 0}, "`n_directions` must be at least 1"),
+        ({"seed": -1}, "`seed` must be at least 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            worst_slice_coverage(sets, labels, x, **options)

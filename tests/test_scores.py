@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bincp import scores
-from bincp.scores import aps, logit, margin, raps, tps
+from bincp.scores import aps, logit, margin, ptt, raps, tps
 
 torch = pytest.importorskip("torch")
 
@@ -174,7 +174,7 @@ def test_other_bad_arguments():
 
 
 def test_every_public_score_has_a_name_for_sampling():
-    assert set(scores.NAMED_SCORES) == set(scores.__all__)
+    assert set(scores.NAMED_SCORES) == set(scores.__all__) - {"ptt"}  # which needs tuning scores
 
 
 @pytest.mark.parametrize("u", [None, "a", 1j, True])
@@ -182,3 +182,50 @@ def test_every_public_score_has_a_name_for_sampling():
 def test_u_must_be_real_numbers(probabilities, u):
     with pytest.raises(TypeError, match="`u` must be real numbers"):
         scores.aps(probabilities, u)
+
+
+# ---- the ranking transformation ------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=9),
+    st.lists(st.integers(-1, 6), min_size=1, max_size=6),
+    st.floats(0, 1),
+)
+@settings(deadline=None)
+def test_ptt_by_its_definition_in_numpy_and_torch(tuning, row, u):
+    tuning, row = np.array(tuning, float), np.array(row, float)
+    result = ptt(row, tuning, u, b=0.3, temperature=0.2)
+    for s, ours in zip(row, result, strict=True):
+        below, ties = (tuning < s).sum(), (tuning == s).sum()
+        rank = below + min(math.floor(u * (ties + 1)), ties)
+        expected = 1 / (1 + math.exp(-(rank / len(tuning) - 0.3) / 0.2))
+        assert ours == pytest.approx(expected, rel=1e-13)
+    order = np.argsort(row)
+    assert (np.diff(result[order]) >= 0).all()
+    tensors = ptt(torch.from_numpy(row), torch.from_numpy(tuning), u, b=0.3, temperature=0.2)
+    np.testing.assert_allclose(tensors.numpy(), result, rtol=1e-14)
+
+
+def test_ptt_breaks_ties_evenly_and_takes_infinities():
+    tuning = np.array([0.0, 1.0, 1.0, 1.0, np.inf])
+    shares = [ptt([1.0], tuning, u, b=0, temperature=1)[0] for u in (0.1, 0.3, 0.6, 0.9, 1.0)]
+    expected = [1 / (1 + math.exp(-rank / 5)) for rank in (1, 2, 3, 4, 4)]
+    np.testing.assert_allclose(shares, expected, rtol=1e-14)
+    assert ptt([-np.inf, np.inf], tuning, 1.0, b=0, temperature=1)[0] == 0.5
+
+
+def test_ptt_refuses_what_does_not_fit():
+    scores = np.array([0.5], np.float32)
+    for tuning, options, error, message in (
+        ([0.5], {}, ValueError, "`tuning_scores` must have the dtype of `scores`, float32"),
+        (np.zeros(0, np.float32), {}, ValueError, "`tuning_scores`"),
+        (np.array([np.nan], np.float32), {}, ValueError, "`tuning_scores` must be a number"),
+        (torch.zeros(3), {}, TypeError, "`tuning_scores` must be a tensor where"),
+        (scores, {"temperature": 0}, ValueError, "`temperature` must be finite and > 0"),
+        (scores, {"b": "x"}, TypeError, "`b` must be a real number"),
+    ):
+        with pytest.raises(error, match=message):
+            ptt(scores, tuning, 0.5, **options)
+    with pytest.raises(ValueError, match=r"`u` must be in \[0, 1\]"):
+        ptt(scores, scores, 1.5)

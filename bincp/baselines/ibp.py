@@ -227,7 +227,7 @@ def _conv2d(layer: Any, box: _Box) -> _Box:
     if layer.padding_mode != "zeros":
         raise ValueError(f"`model` must pad with zeros, got Conv2d with {layer.padding_mode!r}")
 
-    def apply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    def apply(x: Tensor, weight: Tensor, bias: "Tensor | None" = None) -> Tensor:
         return conv2d(x, weight, bias, layer.stride, layer.padding, layer.dilation, layer.groups)
 
     return _affine(layer, box, apply)

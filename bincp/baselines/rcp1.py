@@ -1,5 +1,6 @@
 """RCP1: robust conformal prediction from one noisy sample of each input."""
 
+import math
 from typing import Self
 
 import numpy as np
@@ -20,7 +21,8 @@ class RCP1:
     Plain conformal prediction on scores of noisy inputs, at a level alpha' that leaves room for the
     attack: the certificate bounds the coverage itself. The paper takes
     1 - alpha' = upper(1 - alpha); here the largest rank is found whose coverage under the worst
-    attack is at least 1 - alpha, which is the same for a convex certificate and right for others.
+    attack is at least 1 - alpha, which is the same for a convex certificate (one less at most where
+    alpha' (n + 1) is a whole number) and right for others.
 
     Guarantee: if the calibration points and the test point before the attack are exchangeable, the
     set of any input in the ball around the test point contains its label with probability at least
@@ -38,9 +40,9 @@ class RCP1:
     Attributes
     ----------
     tau_ : float
-        Threshold: the `rank_`-th smallest score of the true labels.
+        Threshold: the `rank_`-th smallest score of the true labels, -inf for rank 0.
     rank_ : int
-        floor(alpha' (n + 1)).
+        floor(alpha' (n + 1)); 0 where nothing but every label keeps the coverage.
     n_calibration_ : int
         n.
 
@@ -105,8 +107,10 @@ class RCP1:
         if len(shape) != 2 or shape[1] != 1:
             raise ValueError(f"`true_scores` must have shape (n, 1), got {shape}")
         self._rule.calibrate(true_scores)
+        accepts_all = self._rule.min_count_ == 0
         assert self._rule.rank_ is not None
-        self.tau_, self.rank_ = self._rule.tau_, self._rule.rank_
+        self.tau_ = -math.inf if accepts_all else self._rule.tau_
+        self.rank_ = 0 if accepts_all else self._rule.rank_
         self.n_calibration_ = self._rule.n_calibration_
         return self
 

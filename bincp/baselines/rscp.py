@@ -125,43 +125,11 @@ class RSCP(SmoothedMean):
             bounds=bounds,
             robust_at=robust_at,
         )
-        self._of_exact_means = False
 
     @property
     def guarantee(self) -> str:
         """What holds: "robust" (under attack), or "none" for sampled means without a correction."""
-        return "robust" if self._of_exact_means else super().guarantee
-
-    def calibrate(self, true_scores: ArrayLike, *, n_test_samples: int | None = None) -> Self:
-        """Calibrate on sampled scores of the true labels; see the base of the methods on means.
-
-        Parameters
-        ----------
-        true_scores : array_like of float16, bfloat16, float32 or float64, shape (n, m)
-            m sampled scores of the true label of each of n calibration points, within `bounds`.
-        n_test_samples : int, optional
-            m', number of samples at prediction; m if not given.
-
-        Returns
-        -------
-        RSCP
-            The object itself, calibrated.
-
-        Warns
-        -----
-        TrivialSetWarning
-            If every label will be in every set; the message names the cause and the cure.
-
-        Raises
-        ------
-        TypeError
-            If `n_test_samples` is not an integer.
-        ValueError
-            If the scores have a wrong shape or dtype, are NaN or outside `bounds`.
-        """
-        super().calibrate(true_scores, n_test_samples=n_test_samples)
-        self._of_exact_means = False
-        return self
+        return "robust" if self._is_exact() else super().guarantee
 
     def calibrate_exact(self, means: ArrayLike) -> Self:
         """Calibrate on exact means of the smoothed score of the true labels.
@@ -200,7 +168,6 @@ class RSCP(SmoothedMean):
         values = unit_below(check_means("means", means, self.bounds, ndim=1), self.bounds)
         self._fit(self._lowered(values))
         self.n_samples_ = self.n_test_samples_ = None
-        self._of_exact_means = True
         self._warn_if_trivial()
         return self
 
@@ -223,10 +190,13 @@ class RSCP(SmoothedMean):
         TypeError, ValueError
             As for `calibrate_exact`.
         """
-        if not self._of_exact_means:
+        if not self._is_exact():
             raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
         values = unit_above(check_means("means", means, self.bounds, ndim=2), self.bounds)
         return self._accept(self._raised(values))
+
+    def _is_exact(self) -> bool:
+        return hasattr(self, "tau_") and self.n_samples_ is None
 
     def _calibration_values(self, samples: FloatArray) -> Means:
         return self._lowered(unit_below(self._bound(samples, 0), self.bounds))
