@@ -62,12 +62,12 @@ def project(perturbations: ArrayLike, ball: Ball) -> Doubles:
     TypeError
         If the ball is of another kind, or the perturbations are not floating-point numbers.
     ValueError
-        If there is no axis, or a number is not finite.
+        If there are no perturbations, or a number is not finite.
 
     Notes
     -----
     The nearest in the Euclidean norm. For l1 the coordinates are moved towards zero by the one
-    amount that leaves a norm of r, found by sorting [1]_.
+    amount that leaves a norm of r, which sorting finds [1]_.
 
     References
     ----------
@@ -86,8 +86,10 @@ def project(perturbations: ArrayLike, ball: Ball) -> Doubles:
     values = as_array("perturbations", perturbations)
     if values.dtype.kind != "f" or values.dtype.itemsize > 8:
         raise TypeError(f"`perturbations` must be floating-point numbers, got {values.dtype}")
-    if values.ndim == 0:
-        raise ValueError("`perturbations` must have shape (n, ...), got a scalar")
+    if values.ndim == 0 or values.size == 0:
+        raise ValueError(
+            f"`perturbations` must have shape (n, ...) and not be empty, got {values.shape}"
+        )
     bad = ~np.isfinite(values)
     if bad.any():
         raise ValueError(f"`perturbations` must be finite, got {values[bad][0]} {where(bad)}")
@@ -275,8 +277,8 @@ def random_flips(
 
     Notes
     -----
-    The first try flips as many random coordinates as the ball allows; each later one gives back a
-    random share of the flips of the best point so far, and spends what is left on others.
+    Each try gives back a random share of the flips of the best point so far, and spends what is
+    left of the budget on other random coordinates: all of it, or for one try in four a random part.
 
     Examples
     --------
@@ -330,8 +332,9 @@ def _projected(rows: Doubles, ball: NormBall) -> Doubles:
         return np.clip(rows, -radius, radius)
     if isinstance(ball, L1):
         sizes = np.abs(rows)
-        rows = np.copysign(np.maximum(sizes - _l1_shift(sizes, radius)[:, None], 0), rows)
-        norms = np.abs(rows).sum(axis=1)
+        far = sizes.sum(axis=1) > radius
+        sizes[far] = _l1_sizes(sizes[far], radius)
+        rows, norms = np.copysign(sizes, rows), sizes.sum(axis=1)
     else:
         largest = np.abs(rows).max(axis=1, initial=0.0)  # squares of the rest do not overflow
         scales = np.where(largest > 0, largest, 1)
@@ -342,14 +345,17 @@ def _projected(rows: Doubles, ball: NormBall) -> Doubles:
     return rows * shrink[:, None]
 
 
-def _l1_shift(sizes: Doubles, radius: float) -> Doubles:
-    """Return by how much each row must move towards zero for a sum of `radius`; 0 if inside."""
-    ranked = -np.sort(-sizes, axis=1)
-    excess = ranked.cumsum(axis=1) - radius
-    shifts = excess / np.arange(1, sizes.shape[1] + 1)
-    active = (ranked > shifts).sum(axis=1)  # these coordinates stay away from zero
-    last = np.take_along_axis(shifts, np.maximum(active - 1, 0)[:, None], axis=1)[:, 0]
-    return np.where(excess[:, -1] > 0, np.maximum(last, 0), 0)
+def _l1_sizes(sizes: Doubles, radius: float) -> Doubles:
+    """Move the sizes of each row towards zero by the one amount that leaves a sum of `radius`.
+
+    What is left of the largest is found, and not by how much it moves: that would cancel.
+    """
+    behind = sizes - sizes.max(axis=1, keepdims=True)
+    ranked = -np.sort(-behind, axis=1)
+    largest = (radius - ranked.cumsum(axis=1)) / np.arange(1, sizes.shape[1] + 1)
+    active = np.maximum((ranked + largest > 0).sum(axis=1), 1)  # these stay away from zero
+    left = np.take_along_axis(largest, active[:, None] - 1, axis=1)
+    return np.asarray(np.maximum(behind + left, 0))
 
 
 def _steepest(gradients: Doubles, ball: NormBall) -> Doubles:
@@ -392,8 +398,9 @@ def _other_flips(
     tried = kept.copy()
     for budget, side in ((ball.additions, ~clean), (ball.deletions, clean)):
         free = np.flatnonzero(side & ~kept)
-        spent = int((kept & side).sum())
-        tried[search.choice(free, min(budget - spent, len(free)), replace=False)] = True
+        left = min(budget - int((kept & side).sum()), len(free))
+        number = search.integers(left + 1) if search.random() < 0.25 else left
+        tried[search.choice(free, number, replace=False)] = True
     return tried
 
 
