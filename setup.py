@@ -20,7 +20,7 @@ KERNELS = {
     "_operators": ["normal.c", "knapsack.c", "operators.c"],
     "_mixture": ["mixture.c", "binomial.c", "normal.c"],
     "_sequential": ["sequential.c"],
-    "_noise": ["noise.c"],
+    "_noise": ["noise.c", "splitting.c"],
 }
 
 DEBUG, TRACE, ANNOTATE, NO_CLONES = (

@@ -52,3 +52,30 @@ def words(
     draws: npt.NDArray[np.int64],
     out: npt.NDArray[np.uint64],
 ) -> None: ...
+def keep(
+    number: int,
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    kept: npt.NDArray[np.uint8],
+) -> None: ...
+def split(
+    length: float,
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None: ...
+def split_copies(
+    levels: int,
+    grid: int,
+    numbers: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int32],
+    slack: npt.NDArray[np.int32],
+    out: npt.NDArray[Any],
+) -> None: ...

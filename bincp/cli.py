@@ -48,6 +48,8 @@ Noise and ball are written name:parameter=value,parameter=value, for example
   uniform:half_width=0.433              l1:r=0.25
   sparse-flip:p_plus=0.01,p_minus=0.6   flips:additions=1,deletions=3
   gaussian:sigma=0.25                   linf:r=2/255,dim=3072
+  splitting-noise:half_width=0.25       l1:r=10/255
+  block-ablation:size=5,height=32,width=32   patch:height=4,width=4
 Radii are in the units of the array that gets the noise: if that holds pixels
 scaled to [0, 1], a radius of 2/255 is two grey levels. An unknown name or
 parameter is answered by those that are known."""
@@ -607,8 +609,10 @@ def _parameters(cls: type) -> dict[str, bool]:
     }
 
 
-def _number(text: str) -> int | float:
-    """Return an integer as one, and a decimal or a fraction such as 2/255 as a float."""
+def _number(text: str) -> int | float | None:
+    """Return an integer as one, a decimal or a fraction such as 2/255 as a float, none as None."""
+    if text.strip().lower() == "none":
+        return None
     try:
         return int(text)
     except ValueError:

@@ -4,7 +4,7 @@ The functions here trust their caller (`bincp.noise`): equal lengths, ids and dr
 sources that are rows of ``x``, and C-contiguous memory of matching types.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "noise.h":
     enum:
@@ -33,12 +33,36 @@ cdef extern from "noise.h":
         bincp_noise_law law, float scale, bincp_noise_key key, size_t n, const double *x,
         double *out
     ) noexcept nogil
-    void bincp_noise_words(bincp_noise_key key, size_t n, uint64_t *out) noexcept nogil
+    void bincp_noise_words(
+        bincp_noise_key key, size_t first, size_t n, uint64_t *out
+    ) noexcept nogil
+    void bincp_noise_keep(
+        bincp_noise_key key, size_t keep, size_t n, uint8_t *kept
+    ) noexcept nogil
     void bincp_noise_flip_f32(
         double p_plus, double p_minus, bincp_noise_key key, size_t n, const float *x, float *out
     ) noexcept nogil
     void bincp_noise_flip_f64(
         double p_plus, double p_minus, bincp_noise_key key, size_t n, const double *x, double *out
+    ) noexcept nogil
+
+cdef extern from "splitting.h":
+    ctypedef struct bincp_split_grid:
+        int32_t levels
+        int32_t grid
+    void bincp_split_f32(
+        double length, bincp_noise_key key, size_t n, const float *x, float *out
+    ) noexcept nogil
+    void bincp_split_f64(
+        double length, bincp_noise_key key, size_t n, const double *x, double *out
+    ) noexcept nogil
+    void bincp_split_copy_f32(
+        bincp_split_grid split, int32_t number, size_t n, const int32_t *starts,
+        const int32_t *slack, float *out
+    ) noexcept nogil
+    void bincp_split_copy_f64(
+        bincp_split_grid split, int32_t number, size_t n, const int32_t *starts,
+        const int32_t *slack, double *out
     ) noexcept nogil
 
 ctypedef fused real:
@@ -164,5 +188,67 @@ def words(
     with nogil:
         for r in range(out.shape[0]):
             bincp_noise_words(
-                row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r]), n, &out[r, 0]
+                row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r]), 0, n, &out[r, 0]
             )
+
+
+def keep(
+    int64_t number, uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, uint8_t[:, ::1] kept,
+):
+    """Write ones for ``number`` random places, zeros else, to row r of ``kept``."""
+    cdef Py_ssize_t r
+    cdef size_t n = <size_t>kept.shape[1]
+    if n == 0:
+        return
+    with nogil:
+        for r in range(kept.shape[0]):
+            bincp_noise_keep(
+                row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r]),
+                <size_t>number, n, &kept[r, 0],
+            )
+
+
+def split(
+    double length, uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const real[:, ::1] x, real[:, ::1] out,
+):
+    """Write ``x[sources[r]]`` under continuous splitting noise to each row r of ``out``."""
+    cdef Py_ssize_t r
+    cdef size_t n = <size_t>out.shape[1]
+    cdef bincp_noise_key key
+    if n == 0:
+        return
+    with nogil:
+        for r in range(out.shape[0]):
+            key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
+            if real is float:
+                bincp_split_f32(length, key, n, &x[sources[r], 0], &out[r, 0])
+            else:
+                bincp_split_f64(length, key, n, &x[sources[r], 0], &out[r, 0])
+
+
+def split_copies(
+    int32_t levels, int32_t grid, const int64_t[::1] numbers, const int64_t[::1] sources,
+    const int32_t[:, ::1] starts, const int32_t[:, ::1] slack, real[:, ::1] out,
+):
+    """Write copy numbers[r] of derandomised splitting noise to each row r of ``out``.
+
+    Rows sources[r] of ``starts`` and ``slack`` tell where the coordinates lie, see splitting.h.
+    """
+    cdef Py_ssize_t r, source
+    cdef size_t n = <size_t>out.shape[1]
+    cdef bincp_split_grid split = bincp_split_grid(levels, grid)
+    cdef int32_t number
+    if n == 0:
+        return
+    with nogil:
+        for r in range(out.shape[0]):
+            source, number = sources[r], <int32_t>numbers[r]
+            if real is float:
+                bincp_split_copy_f32(
+                    split, number, n, &starts[source, 0], &slack[source, 0], &out[r, 0])
+            else:
+                bincp_split_copy_f64(
+                    split, number, n, &starts[source, 0], &slack[source, 0], &out[r, 0])

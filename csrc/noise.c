@@ -237,25 +237,44 @@ void bincp_noise_add_f64(bincp_noise_law law, float scale, bincp_noise_key key, 
 }
 
 /* A group of 64 words makes 32 numbers: words 0 and 1 of a block are high halves, 2 and 3 low. */
-CLONES_V4 static void draw_words(bincp_noise_key key, size_t n, uint64_t *out)
+CLONES_V4 static void draw_words(bincp_noise_key key, size_t first, size_t n, uint64_t *out)
 {
-    for (size_t first = 0; first < n; first += GROUP / 2) {
+    for (size_t done = 0; done < n; done += GROUP / 2) {
         uint32_t words[4][LANES];
         uint64_t numbers[GROUP / 2];
-        const size_t length = n - first < GROUP / 2 ? n - first : GROUP / 2;
-        philox_group(key, first / (GROUP / 2), words);
+        const size_t length = n - done < GROUP / 2 ? n - done : GROUP / 2;
+        philox_group(key, (first + done) / (GROUP / 2), words);
         for (int r = 0; r < 2; r++) {
             for (int i = 0; i < LANES; i++) {
                 numbers[r * LANES + i] = (uint64_t)words[r][i] << 32 | words[r + 2][i];
             }
         }
-        memcpy(out + first, numbers, length * sizeof *out);
+        memcpy(out + done, numbers, length * sizeof *out);
     }
 }
 
-void bincp_noise_words(bincp_noise_key key, size_t n, uint64_t *out)
+void bincp_noise_words(bincp_noise_key key, size_t first, size_t n, uint64_t *out)
 {
-    draw_words(key, n, out);
+    draw_words(key, first, n, out);
+}
+
+/* Selection sampling (Knuth, TAOCP vol. 2, 3.4.2, algorithm S): of the elements that are left, each
+ * is as likely to be among those that are still to be kept. */
+void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept)
+{
+    uint64_t words[CHUNK];
+    uint64_t missing = keep;
+    for (size_t first = 0; first < n; first += CHUNK) {
+        const size_t length = n - first < CHUNK ? n - first : CHUNK;
+        draw_words(key, first, length, words);
+        for (size_t j = 0; j < length; j++) {
+            const uint64_t left = n - first - j;
+            const uint64_t high = words[j] >> 32, low = words[j] & UINT32_MAX;
+            const uint64_t place = (high * left + (low * left >> 32)) >> 32; /* uniform below left */
+            kept[first + j] = place < missing;
+            missing -= place < missing;
+        }
+    }
 }
 
 /* A probability as an event on two random words: w < high, or w == high and w2 < low. */

@@ -6,7 +6,8 @@ guarantee needs (independent noise for each calibration input and each draw, and
 independent of all calibration noise), and it makes every result reproducible on every machine.
 
 Noise is drawn in float32, also for float64 inputs, and never narrower: a Gaussian of 16 bits has no
-tails, and a certificate for Gaussian noise says nothing about it.
+tails, and a certificate for Gaussian noise says nothing about it. (Splitting noise is made in
+float64, and rounded to the dtype of the input after that.)
 """
 
 from bincp.noise import _ablation, _additive, _flips, _splitting  # noqa: F401

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from bincp import _noise
 from bincp.noise._copies import Copies, RandomCopy, copies_of
 from bincp.noise._keys import FloatArray, IntArray, random_words
 from bincp.noise._laws import Law, law_of
@@ -34,14 +35,10 @@ class _Ablation:
         x: FloatArray,
         out: FloatArray,
     ) -> None:
-        out[:] = self.fill_value
-        channels, pixels = out.reshape(len(out), -1, self.dim), x.reshape(len(x), -1, self.dim)
-        for r, source in enumerate(sources):
-            # The places of the `keep` smallest of i.i.d. numbers are a uniform set but for ties,
-            # which have a probability below dim^2 / 2^65.
-            word = random_words(seed, stream, ids[r : r + 1], draws[r : r + 1], self.dim)[0]
-            kept = np.argpartition(word, self.keep - 1)[: self.keep]
-            channels[r][:, kept] = pixels[source][:, kept]
+        kept = np.empty((len(out), self.dim), np.uint8)
+        _noise.keep(self.keep, seed, stream, ids, draws, kept)
+        pixels = x[sources].reshape(len(out), -1, self.dim)
+        out[:] = np.where(kept[:, None].view(bool), pixels, self.fill_value).reshape(out.shape)
 
 
 class _Blocks:

@@ -28,8 +28,9 @@ def draw(
 
     Parameters
     ----------
-    smoothing : Gaussian, Uniform or SparseFlip
-        The smoothing scheme. SparseFlip needs inputs of zeros and ones.
+    smoothing : Smoothing
+        The smoothing scheme, one of `bincp.smoothing`. SparseFlip needs inputs of zeros and ones,
+        SplittingNoise inputs in [0, 1], on its grid if it has one.
     x : array (n, ...)
         Inputs, float32 or float64.
     n_samples : int

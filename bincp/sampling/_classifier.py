@@ -58,8 +58,8 @@ class RobustClassifier:
     model : torch.nn.Module or callable, or a classifier of scikit-learn or ART
         As in `sample_scores`. Must not change between calibration and prediction, and must not have
         been trained or selected on the calibration data.
-    smoothing : Gaussian, Uniform or SparseFlip
-        The smoothing scheme.
+    smoothing : Smoothing
+        The smoothing scheme, one of `bincp.smoothing`.
     ball : Ball
         The perturbations to withstand, in the units of the tensor that gets the noise.
     alpha : Level

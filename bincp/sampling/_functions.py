@@ -41,8 +41,9 @@ def sample_scores(
     x : tensor or array (n, ...)
         Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor on
         another device is copied to the CPU, where the noise is drawn.
-    smoothing : Gaussian, Uniform or SparseFlip
-        The smoothing scheme. SparseFlip needs inputs of zeros and ones.
+    smoothing : Smoothing
+        The smoothing scheme, one of `bincp.smoothing`. SparseFlip needs inputs of zeros and ones,
+        SplittingNoise inputs in [0, 1], on its grid if it has one.
     n_samples : int
         Draws for each input, m.
     phase : "calibration" or "test"

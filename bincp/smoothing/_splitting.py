@@ -7,7 +7,7 @@ from bincp._validation import check_integer, check_real
 from bincp.smoothing._base import Smoothing, set_parameters
 
 _MAX_GRID = 2**20
-_MAX_LEVELS = 2**31 - 1  # copies are numbered like draws
+_MAX_LEVELS = 2**28 - 1  # see csrc/splitting.h
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SplittingNoise(Smoothing):
         If `half_width` is not a real number, or `grid` or `seed` not an integer.
     ValueError
         If `half_width` is not finite and positive, `grid` outside [1, 2^20], `seed` outside
-        [0, 2^32), or `levels` outside [1, 2^31).
+        [0, 2^32), or `levels` outside [1, 2^28).
 
     References
     ----------

@@ -1,7 +1,7 @@
-/* The noise kernel on its own, for the sanitizers:
+/* The noise kernels on their own, for the sanitizers:
  *
  *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
- *       tests/c/test_noise.c csrc/noise.c -lm
+ *       tests/c/test_noise.c csrc/noise.c csrc/splitting.c -lm
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "noise.h"
+#include "splitting.h"
 
 static const bincp_noise_key KEY
     = {UINT64_C(0xFEDCBA9876543210), UINT64_C(0xABCDEF01234567), 0x7FFFFFFF, BINCP_STREAM_TEST};
@@ -103,11 +104,86 @@ static void test_flips(void)
     CHECK(always == N);
 }
 
+/* Words of every length are the beginning of the longest row, in whatever parts it is made. */
+static void test_words(void)
+{
+    enum { LONGEST = 1100 };
+    static uint64_t longest[LONGEST];
+    bincp_noise_words(KEY, 0, LONGEST, longest);
+    for (size_t n = 0; n <= LONGEST; n += n < 100 ? 1 : 61) {
+        uint64_t *out = malloc((n + !n) * sizeof *out);
+        const size_t first = n / 64 * 32;
+        bincp_noise_words(KEY, 0, n, out);
+        CHECK(memcmp(out, longest, n * sizeof *out) == 0);
+        bincp_noise_words(KEY, first, n - first, out);
+        CHECK(memcmp(out, longest + first, (n - first) * sizeof *out) == 0);
+        free(out);
+    }
+}
+
+static void test_keep(void)
+{
+    for (size_t n = 1; n <= 2100; n += n < 70 ? 1 : 203) {
+        uint8_t *kept = malloc(n);
+        for (size_t keep = 0; keep <= n; keep += 1 + n / 9) {
+            size_t sum = 0;
+            bincp_noise_keep(KEY, keep, n, kept);
+            for (size_t j = 0; j < n; j++) {
+                sum += kept[j];
+            }
+            CHECK(sum == keep);
+        }
+        free(kept);
+    }
+}
+
+static void test_splitting(void)
+{
+    for (size_t n = 1; n <= 2100; n += n < 40 ? 1 : 507) {
+        double *x = malloc(n * sizeof *x), *out = malloc(n * sizeof *out);
+        float *y = malloc(n * sizeof *y), *single = malloc(n * sizeof *single);
+        int32_t *starts = malloc(n * sizeof *starts), *slack = malloc(n * sizeof *slack);
+        int inside = 1, equal = 1, by_hand = 1;
+        for (size_t j = 0; j < n; j++) {
+            y[j] = (float)(j % 9) / 8; /* exact in both types */
+            x[j] = (double)y[j];
+            starts[j] = -7; /* cells of 5 steps around 0 of a grid of 8: -3.5 to 1.5 */
+            slack[j] = 3;
+        }
+        bincp_split_f64(0.3, KEY, n, x, out);
+        bincp_split_f32(0.3, KEY, n, y, single);
+        for (size_t j = 0; j < n; j++) {
+            inside &= fabs(out[j] - x[j]) <= 0.1500001 && out[j] >= 0 && out[j] <= 1;
+            equal &= single[j] == (float)out[j];
+        }
+        CHECK(inside && equal);
+        for (int32_t number = 0; number < 5; number++) {
+            static const double ends[] = {3, 5, 7, 9, 1}; /* in halves of 1/8 */
+            const bincp_split_grid split = {5, 8};
+            bincp_split_copy_f64(split, number, n, starts, slack, out);
+            bincp_split_copy_f32(split, number, n, starts, slack, single);
+            for (size_t j = 0; j < n; j++) {
+                by_hand &= out[j] == ends[number] / 32 && single[j] == (float)out[j];
+            }
+        }
+        CHECK(by_hand);
+        free(x);
+        free(out);
+        free(y);
+        free(single);
+        free(starts);
+        free(slack);
+    }
+}
+
 int main(void)
 {
     test_philox();
     test_lengths();
     test_values();
     test_flips();
+    test_words();
+    test_keep();
+    test_splitting();
     return report("noise");
 }

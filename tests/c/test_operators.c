@@ -257,6 +257,28 @@ static void test_operators(void)
     CHECK(knapsack.lower(0.9, &regions) == bincp_regions_lower(&regions, 0.9));
 }
 
+/* Counts of `levels`, all of them and beyond: each bound is one rounding from the exact fraction. */
+static void test_steps(void)
+{
+    static const double levels[] = {1, 2, 3, 127, 220, 441, 2147483647.0};
+    for (size_t i = 0; i < LENGTH(levels); ++i) {
+        const double n = levels[i], stride = ceil(n / 500);
+        for (double steps = 0; steps <= n; steps += ceil(n / 7)) {
+            const bincp_steps move = {n, steps};
+            const bincp_operator op = bincp_operator_make(BINCP_STEPS, &move);
+            check_operator(&op, "steps");
+            for (double count = 0; count <= n; count += stride) {
+                const double low = fmax(count - steps, 0.0), high = fmin(count + steps, n);
+                const double lower = op.lower(count / n, &move), upper = op.upper(count / n, &move);
+                CHECK(fma(lower, n, -low) <= 0.0 && low / n >= lower);
+                CHECK(low == 0.0 || (low - 1.0) / n < lower);
+                CHECK(fma(upper, n, -high) >= 0.0 && high / n <= upper);
+                CHECK(high == n || (high + 1.0) / n > upper);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     test_quantile();
@@ -267,5 +289,6 @@ int main(void)
     test_sparse_by_value();
     test_direction();
     test_operators();
+    test_steps();
     return report("operators");
 }
