@@ -100,8 +100,8 @@ class Dataset:
         Labels of the radii at which inputs are attacked for the empirical check.
     n_attacked, n_attack_samples : int
         Inputs that are attacked, and draws of each for the methods.
-    verified_radii : tuple of float
-        Radii for the methods with a verifier, of linf and l2 balls; none if empty.
+    linf_radii, l2_radii : tuple of float
+        Radii for VRCP and Lip-RCP; none if empty.
     n_pixels : int
         Of an image, for these.
     split_widths, split_radii : tuple of float
@@ -118,7 +118,8 @@ class Dataset:
     attack_radii: tuple[str, ...] = ()
     n_attacked: int = 300
     n_attack_samples: int = 64
-    verified_radii: tuple[float, ...] = ()
+    linf_radii: tuple[float, ...] = ()
+    l2_radii: tuple[float, ...] = ()
     n_pixels: int = 0
     split_widths: tuple[float, ...] = ()
     split_radii: tuple[float, ...] = ()
@@ -169,7 +170,8 @@ DATASETS = {
         tasks=(Task(_study("mnist-0.5"), l2(0.12, 0.25, 0.37, 0.5, 0.75, 1)),),
         experiments=experiments("0.5", ("0.25", "0.5", "1"), SAMPLES),
         attack_radii=("0.25", "0.5", "1"),
-        verified_radii=(0.001, 0.002, 0.005, 0.01, 0.02),
+        linf_radii=(0.002, 0.005, 0.01, 0.02, 0.04),
+        l2_radii=(0.02, 0.05, 0.12, 0.25),
         n_pixels=28 * 28,
         split_widths=(0.125, 0.25),
         split_radii=(0.02, 0.05, 0.1, 0.15),

@@ -459,9 +459,7 @@ def _trained(
     task.train(network, report)
     seconds = time.perf_counter() - start
     record.write(training_seconds=round(seconds, 1), **task.accuracies(network))
-    partial = path.with_suffix(".partial")
-    torch.save(network.state_dict(), partial)
-    partial.rename(path)
+    save_network(path, network)
     return network
 
 
@@ -492,6 +490,13 @@ class _Record:
     def write(self, **entries: Any) -> None:
         self.content.update(entries)
         self.path.write_text(json.dumps(self.content, indent=2) + "\n")
+
+
+def save_network(path: Path, network: torch.nn.Module) -> None:
+    """Write the parameters at once: a file that exists is complete."""
+    partial = path.with_suffix(".partial")
+    torch.save(network.state_dict(), partial)
+    partial.rename(path)
 
 
 def save(path: Path, array: npt.NDArray[Any]) -> None:
