@@ -11,7 +11,8 @@ tests/test_paper.py checks that sets made like this are those of ``calibrate`` a
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -58,10 +59,8 @@ class Problem:
     p: str | None = None
 
     @property
-    def alpha(self) -> Any:
+    def alpha(self) -> Fraction:
         """The level, in exact arithmetic."""
-        from fractions import Fraction
-
         return 1 - Fraction(self.coverage)
 
     def true_scores(self) -> Array:
@@ -99,8 +98,8 @@ class Method:
     bounded : bool
         Whether scores need bounds.
     takes_p : bool
-    family : str
-        Of the same colour in plots.
+    most_samples : int
+        m above which it takes too long here.
     """
 
     name: str
@@ -109,7 +108,7 @@ class Method:
     of_test: Callable[[Fitted, Problem, Array, Array], Array]
     bounded: bool = False
     takes_p: bool = False
-    options: dict[str, Any] = field(default_factory=dict)
+    most_samples: int = 2**31
 
 
 def kth_largest(ordered: Array, k: int) -> Array:
@@ -153,7 +152,13 @@ def one_sample() -> Method:
     return Method("RCP1", "robust", fit, lambda f, p, sampled, clean: sampled[:, :, 0])
 
 
-def on_means(name: str, make: Callable[[Problem], Any], *, bounded: bool = True) -> Method:
+def on_means(
+    name: str,
+    make: Callable[[Problem], Any],
+    *,
+    bounded: bool = True,
+    most_samples: int = 2**31,
+) -> Method:
     """Return a method on bounds of means, with the certificate in calibration.
 
     Test values then do not depend on the certificate.
@@ -186,8 +191,8 @@ def on_means(name: str, make: Callable[[Problem], Any], *, bounded: bool = True)
         rule.calibrate(problem.true_scores())
         return test_values(rule, sampled)
 
-    uncorrected = name.endswith("uncorrected")
-    return Method(name, "none" if uncorrected else "robust", fit, of_test, bounded=bounded)
+    guarantee = "none" if name.endswith("uncorrected") else "robust"
+    return Method(name, guarantee, fit, of_test, bounded=bounded, most_samples=most_samples)
 
 
 def rscp(name: str, correction: str) -> Method:
@@ -216,6 +221,7 @@ def ranked() -> Method:
             eta=problem.eta,
         ),
         bounded=False,
+        most_samples=256,
     )
 
 

@@ -85,7 +85,7 @@ def run_grids(
     """Yield the rows of one experiment for one score."""
     radii = [r for r in task.radii if not experiment.radii or r.label in experiment.radii]
     certificates = {radius.label: radius.certificate(task.setting.noise) for radius in radii}
-    # Number of samples outermost: what methods keep of one is forgotten before the next.
+    # Number of samples outermost: samples are sorted once for each.
     for m, n in itertools.product(experiment.m, experiment.n):
         if m > samples.n_samples or n >= samples.n_inputs:
             continue
@@ -95,15 +95,14 @@ def run_grids(
                 samples, certificates[radius.label], radius.label, coverage, n, m, BASE.eta, p
             )
             for method in METHODS:
-                if applies(method, samples, p):
+                if applies(method, problem):
                     yield run_one(name, task, experiment, problem, radius, method, splits)
-        if n == experiment.n[-1]:
-            samples.forget()
 
 
-def applies(method: Method, samples: Samples, p: str | None) -> bool:
-    """Return whether a method can be run: scores bounded, p where it has one."""
-    return (samples.bounds is not None or not method.bounded) and (p is None or method.takes_p)
+def applies(method: Method, problem: Problem) -> bool:
+    """Return whether a method is run: scores bounded, p where it has one, not too many samples."""
+    bounded = problem.samples.bounds is not None or not method.bounded
+    return bounded and (problem.p is None or method.takes_p) and problem.m <= method.most_samples
 
 
 def run_one(

@@ -52,6 +52,7 @@ class Samples:
         self.labels = labels[:kept]
         self.tuning = calibration[kept:]
         self._kept: dict[Hashable, Any] = {}
+        self._sorted: dict[tuple[str, int], FloatArray] = {}
 
     @classmethod
     def load(cls, folder: Path, name: str, score: str, n_tuning: int) -> "Samples":
@@ -88,14 +89,16 @@ class Samples:
             self._kept[key] = make()
         return self._kept[key]
 
-    def forget(self) -> None:
-        """Free what `once` keeps."""
-        self._kept.clear()
-
     def drawn(self, phase: str, m: int) -> FloatArray:
-        """Return the first m draws of a phase, sorted upwards along the last axis."""
-        array = self.calibration if phase == "calibration" else self.test
-        return self.once(("sorted", phase, m), lambda: np.sort(array[..., :m], axis=-1))
+        """Return the first m draws of a phase, sorted upwards along the last axis.
+
+        Only those of the last m that was asked for are kept: they are as large as the scores.
+        """
+        if (phase, m) not in self._sorted:
+            array = self.calibration if phase == "calibration" else self.test
+            self._sorted = {key: kept for key, kept in self._sorted.items() if key[1] == m}
+            self._sorted[phase, m] = np.sort(array[..., :m], axis=-1)
+        return self._sorted[phase, m]
 
     def clean_true_scores(self) -> FloatArray:
         """Return the scores (N,) of the true labels without noise."""
