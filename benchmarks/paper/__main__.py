@@ -26,13 +26,17 @@ def fill(name: str, dataset: Dataset, tasks: list[Task], arguments: argparse.Nam
     """Make what is not there yet of the cache: the only part that needs the data."""
     import torch
 
-    from benchmarks.paper import sampling
+    from benchmarks.paper import published, sampling
     from benchmarks.study import scores
 
     torch.set_num_threads(arguments.threads)
     command = f"python -m benchmarks.paper {name}"
     for task in tasks:
-        made = scores.task_for(task.setting, arguments.data, arguments.cache, arguments.threads)
+        source = task.setting, arguments.data, arguments.cache
+        if arguments.weights is None:
+            made = scores.task_for(*source, arguments.threads)
+        else:
+            made = published.task_for(*source, arguments.weights, arguments.threads)
         say = reporter(task.setting.name)
         sampling.fill(made, arguments.cache, dataset.n_logits, command=command, report=say)
         if isinstance(made, scores.ImageTask):
@@ -75,24 +79,28 @@ def evaluate(
         errors = {m: checks.correction_errors(m) for m in ERROR_SAMPLES}
     seconds = time.perf_counter() - start
     command = f"python -m benchmarks.paper {name} --splits {n_splits}"
-    return report.Results(name, command, n_splits, seconds, tuple(tasks), rows, timings, errors)
+    return report.Results(
+        name, dataset, command, n_splits, seconds, tuple(tasks), rows, timings, errors
+    )
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__)
-    parser.add_argument("dataset", choices=DATASETS)
+    parser.add_argument("dataset", choices=[*DATASETS, "imagenet"])
     parser.add_argument("--data", type=Path, help="folder of the data; see README.md")
     parser.add_argument("--cache", type=Path, required=True, help="folder of networks and scores")
     parser.add_argument("--out", type=Path, required=True, help="folder to write the report to")
     parser.add_argument("--splits", type=int, default=100, help="calibration splits (100)")
+    parser.add_argument("--weights", type=Path, help="file of published weights; see README.md")
+    parser.add_argument("--sigma", type=float, help="noise that these were trained with")
     parser.add_argument("--only", nargs="+", help="settings, e.g. cifar10-0.25 (all)")
     parser.add_argument("--threads", type=int, default=2, help="threads (2)")
     parser.add_argument(
         "--from-cache", action="store_true", help="use what is cached, without data"
     )
     arguments = parser.parse_args(argv)
-    dataset = DATASETS[arguments.dataset]
+    name, dataset = _dataset(parser, arguments)
     names = [task.setting.name for task in dataset.tasks]
     unknown = set(arguments.only or ()) - set(names)
     if unknown:
@@ -102,10 +110,27 @@ def main(argv: list[str] | None = None) -> None:
         if arguments.data is None or not arguments.data.is_dir():
             parser.error(f"--data must be a folder, got {arguments.data}; or give --from-cache")
         arguments.cache.mkdir(parents=True, exist_ok=True)
-        fill(arguments.dataset, dataset, tasks, arguments)
-    results = evaluate(arguments.dataset, dataset, tasks, arguments)
+        fill(name, dataset, tasks, arguments)
+    results = evaluate(name, dataset, tasks, arguments)
     report.write(results, arguments.cache, arguments.out)
     print(f"report in {arguments.out / 'RESULTS.md'}, {results.seconds:.0f} s")
+
+
+def _dataset(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[str, Dataset]:
+    """Return what is run, and the name of its report."""
+    name = arguments.dataset
+    if (arguments.weights is None) != (arguments.sigma is None):
+        parser.error("--weights and --sigma belong together")
+    if arguments.weights is None:
+        if name not in DATASETS:
+            parser.error(f"{name} needs --weights and --sigma")
+        return name, DATASETS[name]
+    if name not in ("cifar10", "imagenet"):
+        parser.error(f"--weights is for cifar10 and imagenet, got {name}")
+    from benchmarks.paper.published import published
+
+    dataset = published(name, arguments.sigma)
+    return dataset.tasks[0].setting.name, dataset
 
 
 if __name__ == "__main__":

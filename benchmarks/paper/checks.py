@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 import bincp
 from benchmarks.bench_baselines import CERTIFICATE, cas_as_published
-from benchmarks.paper.methods import METHODS, Problem, fit_quietly
+from benchmarks.paper.methods import METHODS, Problem, fit_quietly, quietly
 from benchmarks.paper.runs import Row
 from benchmarks.paper.samples import Samples, softmax
 from benchmarks.paper.sampling import Cache
@@ -97,7 +97,8 @@ def time_calibration(samples: Samples) -> list[Timing]:
         for _ in range(REPEATS):  # interleaved, so that all meet the same machine
             for name, rule in rules.items():
                 start = time.perf_counter()
-                rule(scores)
+                with quietly():
+                    rule(scores)
                 best[name] = min(best[name], time.perf_counter() - start)
         timings += [Timing(name, n, seconds) for name, seconds in best.items()]
         if n in PUBLISHED_SIZES:

@@ -13,7 +13,6 @@ Files ``DATASET-split-W.*`` and ``DATASET-uniform-W.*`` are those of `benchmarks
 """
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy.typing as npt
 import torch
 
 import bincp
-from benchmarks.paper.methods import METHODS, Fitted, Problem, fit_quietly
+from benchmarks.paper.methods import METHODS, Fitted, Problem, fit_quietly, quietly
 from benchmarks.paper.runs import Row
 from benchmarks.paper.samples import Samples
 from benchmarks.paper.sampling import Cache, inputs, load_network
@@ -139,8 +138,7 @@ def _exact_outcome(
     sizes, coverages = [], []
     for known, rest in zip(splits.known, splits.rest, strict=True):
         rule = bincp.BinCP(certificate, alpha=1 - Fraction(BASE.coverage))
-        with warnings.catch_warnings():  # the table shows where every label is in every set
-            warnings.simplefilter("ignore", bincp.TrivialSetWarning)
+        with quietly():
             rule.calibrate_exact(own[known], tau=tau)
         sets = rule.predict_set_exact(np.asarray(p[rest]))
         sizes.append(bincp.metrics.average_set_size(sets))

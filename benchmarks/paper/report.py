@@ -15,7 +15,7 @@ from benchmarks.paper import plots
 from benchmarks.paper.checks import ETA, MEANS, Timing
 from benchmarks.paper.remarks import REMARKS
 from benchmarks.paper.runs import COLUMNS, Row
-from benchmarks.paper.settings import BASE, DATASETS, Task
+from benchmarks.paper.settings import BASE, DATASETS, Dataset, Task
 from benchmarks.paper.tables import LEGEND, coverage_cell, marked, pivot, table
 from benchmarks.paper.verdicts import Verdict, judge
 
@@ -30,6 +30,7 @@ class Results:
     """All that a run found."""
 
     dataset: str
+    spec: Dataset
     command: str
     n_splits: int
     seconds: float
@@ -54,8 +55,9 @@ def write(results: Results, cache: Path, out: Path) -> None:
     lines = [",".join(COLUMNS), *(",".join(_quoted(row.cells)) for row in results.rows)]
     (out / f"{results.dataset}.csv").write_text("\n".join(lines) + "\n", "utf-8")
     (out / f"{results.dataset}.md").write_text("\n".join(_report(results, cache, out)), "utf-8")
-    parts = [out / f"{name}.md" for name in DATASETS]
-    found = [part.read_text("utf-8") for part in parts if part.exists()]
+    first = [out / f"{name}.md" for name in DATASETS]
+    others = sorted({*out.glob("*.md")} - {*first, out / "RESULTS.md"})
+    found = [part.read_text("utf-8") for part in (*first, *others) if part.exists()]
     (out / "RESULTS.md").write_text("\n".join([*_head(), *found]), "utf-8")
 
 
@@ -81,7 +83,7 @@ def _report(results: Results, cache: Path, out: Path) -> list[str]:
     lines = [f"## {results.dataset}", "", *_origin(results, cache), ""]
     verdicts = judge([row for row in results.rows if row.experiment in GRIDS])
     lines += _verdicts(verdicts)
-    remarks = REMARKS[results.dataset]
+    remarks = REMARKS.get(results.dataset)
     if remarks:
         lines += ["### Remarks", "", *(f"* {text}" for text in remarks), ""]
     for task in results.tasks:
@@ -260,7 +262,7 @@ def _attacks(results: Results, out: Path) -> list[str]:
     rows = [row for row in results.rows if row.experiment == "attack"]
     if not rows:
         return []
-    dataset = DATASETS[results.dataset]
+    dataset = results.spec
     lines = [
         "### Coverage under attack",
         "",
@@ -307,7 +309,7 @@ def _others(results: Results, out: Path) -> list[str]:
             "### Derandomised l1 certificates",
             "",
             "Networks trained with splitting and with uniform noise of equal half-width, "
-            f"{DATASETS[results.dataset].n_split_inputs} inputs, score tps, equal numbers m of "
+            f"{results.spec.n_split_inputs} inputs, score tps, equal numbers m of "
             "forward passes; l1 radii across. Exact: all m copies of splitting noise, nothing "
             "random and no correction, the threshold tau fixed in advance.",
             "",

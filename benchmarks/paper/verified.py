@@ -42,7 +42,7 @@ def lipschitz_of(network: nn.Sequential) -> float:
     product = SOFTMAX_LIPSCHITZ
     for layer in network:
         if isinstance(layer, nn.Linear):
-            product *= float(torch.linalg.matrix_norm(layer.weight.double(), 2)) * ROUNDING
+            product *= float(torch.linalg.matrix_norm(layer.weight.detach().double(), 2)) * ROUNDING
     return product
 
 
