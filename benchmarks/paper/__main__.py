@@ -78,7 +78,10 @@ def evaluate(
     if name == "cifar10":  # it needs no data; once is enough
         errors = {m: checks.correction_errors(m) for m in ERROR_SAMPLES}
     seconds = time.perf_counter() - start
-    command = f"python -m benchmarks.paper {name} --splits {n_splits}"
+    command = (
+        f"python -m benchmarks.paper {arguments.dataset} --data DATA --cache CACHE --out OUT "
+        f"--splits {n_splits}"
+    )
     return report.Results(
         name, dataset, command, n_splits, seconds, tuple(tasks), rows, timings, errors
     )

@@ -26,7 +26,7 @@ import bincp
 from benchmarks.paper.methods import METHODS, Fitted, Problem, fit_quietly, quietly
 from benchmarks.paper.runs import Row
 from benchmarks.paper.samples import Samples
-from benchmarks.paper.sampling import Cache, inputs, load_network
+from benchmarks.paper.sampling import Cache, fill_clean, inputs, load_network
 from benchmarks.paper.settings import BASE, Dataset, Setting
 from benchmarks.paper.splits import Outcome, Splits
 from benchmarks.study import data, scores
@@ -78,6 +78,7 @@ def fill_exact(
             task = scores.ImageTask(setting, images, n_threads, torch.float32, smoothing)
             report = reporter(setting.name)
             scores.fill_cache(task, folder, command=command, report=report)
+            fill_clean(task, folder, report)
             if isinstance(smoothing, SplittingNoise):
                 _fill_probabilities(task, smoothing, folder, report)
 

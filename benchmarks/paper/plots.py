@@ -1,11 +1,13 @@
 """Plots of the report: small PNG files."""
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from PIL import Image
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -30,7 +32,7 @@ STYLES = {
     "smoothed CP": ("tab:gray", "--", ""),
     "vanilla CP": ("tab:gray", ":", ""),
 }
-SIZE, DPI = (5.2, 3.4), 80
+SIZE, DPI, N_COLOURS = (5.2, 3.4), 80, 32
 
 
 def save(axes: Any, path: Path, *, legend: bool = True) -> None:
@@ -39,8 +41,11 @@ def save(axes: Any, path: Path, *, legend: bool = True) -> None:
     if legend:
         axes.legend(fontsize=6, ncols=2)
     figure.tight_layout()
-    figure.savefig(path, dpi=DPI, metadata={"Software": None})
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=DPI)
     plt.close(figure)
+    with Image.open(picture) as image:
+        image.convert("RGB").quantize(N_COLOURS).save(path, optimize=True)
 
 
 def against(

@@ -74,7 +74,8 @@ def _head() -> list[str]:
         f"{float(BASE.coverage):.0%}, n = {BASE.n} and m = {BASE.m} samples in both phases where "
         f"nothing else is said; eta = {BASE.eta} for every correction that has one. "
         + LEGEND
-        + " CAS and RSCP+ use the certificate in calibration, CAS, test-time in prediction.",
+        + " All methods share the splits; the CSV file has standard errors. CAS and RSCP+ use the "
+        "certificate in calibration, CAS, test-time in prediction.",
         "",
     ]
 
@@ -176,20 +177,19 @@ def _grids(results: Results, task: Task, out: Path) -> list[str]:
     picture = _picture(results, out)
     for score in scores:
         shown = results.of("radius", setting=name, score=score, coverage=BASE.coverage)
+        if score != "tps":  # the table of runs has the others
+            shown = _of_most_samples(shown)
         lines += [f"Score {score}, nominal coverage {float(BASE.coverage):.0%}:", ""]
         heads = ("method", "m")
         lines += [*pivot(shown, _radius, lambda r: (marked(r), str(r.m)), heads), ""]
-    others = [
-        row
-        for row in results.of("radius", setting=name, score="tps", m=BASE.m)
-        if row.coverage != BASE.coverage
-    ]
+    others = _of_most_samples(results.of("radius", setting=name, score="tps"))
+    others = [row for row in others if row.coverage != BASE.coverage]
     if others:
-        lines += [f"Score tps, m = {BASE.m}, other nominal coverages:", ""]
+        lines += [f"Score tps, m = {others[0].m}, other nominal coverages:", ""]
         heads = ("method", "nominal")
         lines += [*pivot(others, _radius, lambda r: (marked(r), r.coverage), heads), ""]
-    shown = results.of("radius", setting=name, score="tps", coverage=BASE.coverage, m=BASE.m)
-    lines += picture("radius", shown, _radius, "radius", name)
+    shown = results.of("radius", setting=name, score="tps", coverage=BASE.coverage)
+    lines += picture("radius", _of_most_samples(shown), _radius, "radius", name)
     plots.bounds(task, out / "plots" / f"{name}-bounds.png")
     lines += [f"![certified bounds](plots/{name}-bounds.png)", ""]
     for experiment, x, label, log in (
@@ -229,7 +229,7 @@ def _sweep(
         sort = sorted(own, key=lambda row: (list(dict.fromkeys(map(x, own))).index(x(row)), row.m))
         lines += [*pivot(sort, x, down, heads), ""]
         if experiment != "p":
-            shown = [row for row in own if experiment == "samples" or row.m == BASE.m]
+            shown = own if experiment == "samples" else _of_most_samples(own)
             lines += _picture(results, out)(
                 experiment, shown, x, label, name, radius=radius, log=log
             )
@@ -374,6 +374,10 @@ def _errors(results: Results, out: Path) -> list[str]:
         f"![errors of confidence bounds]({file})",
         "",
     ]
+
+
+def _of_most_samples(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row.m == max(other.m for other in rows)]
 
 
 def _radius(row: Row) -> str:

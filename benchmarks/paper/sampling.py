@@ -31,7 +31,7 @@ from bincp.noise._keys import Phase
 from bincp.sampling import sample_scores
 from bincp.smoothing import Gaussian
 
-__all__ = ["Cache", "fill", "fill_attacks", "inputs", "load_network"]
+__all__ = ["Cache", "fill", "fill_attacks", "fill_clean", "inputs", "load_network"]
 
 Array = npt.NDArray[Any]
 Report = Callable[[str], None]
@@ -110,7 +110,15 @@ def fill(
     for phase in PHASES:
         make = functools.partial(_logits, task, network, cache, phase, n_logits, report)
         cache.make(f"logits-{phase}", (n, n_classes, n_logits), make, report)
-    cache.make("logits-clean", (n, n_classes), lambda: _clean_logits(task, network), report)
+    fill_clean(task, folder, report)
+
+
+def fill_clean(task: Task, folder: Path, report: Report) -> None:
+    """Make the logits of the inputs without noise, if they are not there yet."""
+    cache = Cache(folder, task.setting.name)
+    network = load_network(task, folder)
+    shape = cache.load("test").shape[:2]
+    cache.make("logits-clean", shape, lambda: _clean_logits(task, network), report)
 
 
 def load_network(task: Task, folder: Path) -> torch.nn.Module:

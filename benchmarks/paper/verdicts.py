@@ -14,6 +14,7 @@ OTHERS = ("CAS", "CAS, test-time", "RSCP+, Hoeffding", "RSCP+, Bernstein", "RSCP
 PAIRS = (
     *(("BinCP, mixture", other) for other in OTHERS),
     *(("BinCP, as printed", other) for other in OTHERS),
+    *(("BinCP, ghost", other) for other in OTHERS),
     *(("BinCP, mixture", other) for other in ("BinCP, as printed", "BinCP, ghost", "RCP1")),
 )
 Case = tuple[str | int | None, ...]
