@@ -9,10 +9,11 @@ methods spend the same number of forward passes, L, the number of copies:
 * uniform noise with L draws and the mixture correction, and the paper's.
 
 Files ``DATASET-split-W.*`` and ``DATASET-uniform-W.*`` are those of `benchmarks.study.scores`, and
-``DATASET-split-W.exact.npy``, float64 (T, n, K), holds the exact probabilities.
+``DATASET-split-W.exact-TAU.npy``, float64 (n, K), holds the exact probabilities at a threshold.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -38,7 +39,7 @@ __all__ = ["TAUS", "fill_exact", "run_exact"]
 
 Array = npt.NDArray[Any]
 
-TAUS = (0.1, 0.3, 0.5)
+TAUS = (0.5, 0.9, 0.99)
 RANDOM_METHODS = ("BinCP, mixture", "BinCP, as printed")
 
 
@@ -90,19 +91,17 @@ def _fill_probabilities(
     n, n_classes = cache.load("test").shape[:2]
     network = task.for_sampling(load_network(task, folder))
 
-    def make() -> Array:
-        x = inputs(task, n)
+    x = inputs(task, n)
 
-        def at(tau: float, rows: npt.NDArray[np.int64]) -> Array:
+    def at(tau: float) -> Array:
+        def some(rows: npt.NDArray[np.int64]) -> Array:
             return exact_probabilities(network, x[rows], smoothing, tau=tau)
 
         with scores.threads(task.n_threads) as pool:
-            pieces = scores.blocks(n, scores.BLOCK)
-            return np.stack(
-                [np.concatenate(list(pool.map(lambda r, t=tau: at(t, r), pieces))) for tau in TAUS]
-            )
+            return np.concatenate(list(pool.map(some, scores.blocks(n, scores.BLOCK))))
 
-    cache.make("exact", (len(TAUS), n, n_classes), make, report)
+    for tau in TAUS:
+        cache.make(f"exact-{tau:g}", (n, n_classes), functools.partial(at, tau), report)
 
 
 def run_exact(name: str, dataset: Dataset, folder: Path, n_splits: int) -> list[Row]:
@@ -125,7 +124,8 @@ def run_exact(name: str, dataset: Dataset, folder: Path, n_splits: int) -> list[
                         label = f"{kind}, {method.name.removeprefix('BinCP, ')}"
                         rows.append(_row(name, setting, label, problem, fitted, outcome))
                 if kind == "split":
-                    for tau, p in zip(TAUS, Cache(folder, setting.name).load("exact"), strict=True):
+                    for tau in TAUS:
+                        p = np.asarray(Cache(folder, setting.name).load(f"exact-{tau:g}"))
                         outcome = _exact_outcome(certificate, p, tau, samples.labels, splits)
                         label = f"{kind}, exact, tau = {tau:g}"
                         rows.append(_row(name, setting, label, problem, None, outcome))
@@ -141,7 +141,7 @@ def _exact_outcome(
         rule = bincp.BinCP(certificate, alpha=1 - Fraction(BASE.coverage))
         with quietly():
             rule.calibrate_exact(own[known], tau=tau)
-        sets = rule.predict_set_exact(np.asarray(p[rest]))
+        sets = rule.predict_set_exact(p[rest])
         sizes.append(bincp.metrics.average_set_size(sets))
         coverages.append(bincp.metrics.coverage(sets, labels[rest]))
     return Outcome(np.array(sizes), np.array(coverages))

@@ -32,7 +32,7 @@ STYLES = {
     "smoothed CP": ("tab:gray", "--", ""),
     "vanilla CP": ("tab:gray", ":", ""),
 }
-SIZE, DPI, N_COLOURS = (5.2, 3.4), 80, 32
+SIZE, DPI, N_COLOURS = (5.2, 3.4), 80, 64
 
 
 def save(axes: Any, path: Path, *, legend: bool = True) -> None:
@@ -102,6 +102,9 @@ def runtime(timings: Sequence[Timing], path: Path) -> None:
                 ms=4,
                 label=method,
             )
+    sizes = sorted({timing.n for timing in timings})
+    axes.set_xticks(sizes, map(str, sizes))
+    axes.minorticks_off()
     axes.set_xlabel("calibration points n")
     axes.set_ylabel("seconds")
     save(axes, path)
