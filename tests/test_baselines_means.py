@@ -47,7 +47,7 @@ def quiet(method, *args, **options):
 @settings(deadline=None, max_examples=15)
 def test_cas_sums_the_certificate_over_the_steps_of_each_cdf(
     certificate, robust_at, correction, data
-):
+):  # F015: the error of sampling is subtracted below and added above
     n, m = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
     grid = data.draw(st.lists(st.integers(0, 8), min_size=n * m, max_size=n * m))
     samples = np.array(grid).reshape(n, m) / 8  # ties, and both ends of the range
@@ -263,7 +263,7 @@ POPULATIONS = [{0.95: 1.0}, {0.99: 0.8, 0.3: 0.2}, {0.999: 0.85, 0.6: 0.1, 0.01:
 @pytest.mark.parametrize("certificate", [GAUSSIAN, STRONG, SPARSE, UNIFORM, IDENTITY])
 @pytest.mark.parametrize("make", SAMPLED)
 def test_coverage_is_nominal_under_the_worst_attack(make, certificate, population):
-    for n, m in ((19, 4), (39, 32)):
+    for n, m in ((19, 4), (39, 96)):
         exact = coverage_under_attack(
             lambda: make(certificate, alpha=0.2, eta=0.02), certificate, population, n=n, m=m
         )

@@ -5,7 +5,7 @@ u in [0, 1] has the mean of P[u >= U], U uniform, so the mean is the probability
 """
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Self
 
@@ -30,7 +30,7 @@ Bounds = tuple[float, float]
 Means = npt.NDArray[np.float64]
 
 
-class SmoothedMean(ThresholdMethod):
+class SmoothedMean(ThresholdMethod, ABC):
     """A robust method on sampled means: lower bounds in calibration, upper bounds in prediction.
 
     If, for the clean test point, the value of its true label in calibration is at most v, and the
@@ -142,10 +142,12 @@ class SmoothedMean(ThresholdMethod):
         return self._accept(self._test_values(samples))
 
     @abstractmethod
-    def _calibration_values(self, samples: FloatArray) -> Means: ...
+    def _calibration_values(self, samples: FloatArray) -> Means:
+        """Return lower bounds on means, on the unit scale."""
 
     @abstractmethod
-    def _test_values(self, samples: FloatArray) -> Means: ...
+    def _test_values(self, samples: FloatArray) -> Means:
+        """Return upper bounds on means, on the unit scale."""
 
     def _samples(self, name: str, scores: ArrayLike) -> FloatArray:
         return sample_values(name, scores, -1, *self.bounds)

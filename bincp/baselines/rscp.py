@@ -226,7 +226,8 @@ class RankedRSCP(RSCP):
 
     Each score is replaced by its rank among the scores of a tuning set, pushed through a steep
     sigmoid around the expected threshold, so that most scores are far from it on a scale of [0, 1]
-    and the bounds on means cost less. `calibrate` and `predict_set` take untransformed scores.
+    and the bounds on means cost less. `calibrate` and `predict_set` take untransformed scores (the
+    exact means of `calibrate_exact` are those of transformed ones).
 
     Guarantee: as `RSCP`, given the tuning set: the tuning points must be neither calibration nor
     test points. Ties with tuning scores are broken at random, a part of the noise.
