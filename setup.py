@@ -14,10 +14,13 @@ from glob import glob
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
+OPERATORS = ["normal.c", "incomplete.c", "location.c", "knapsack.c", "operators.c"]
 KERNELS = {
     "_count": ["count.c"],
     "_binomial": ["binomial.c"],
-    "_operators": ["normal.c", "knapsack.c", "operators.c"],
+    "_operators": OPERATORS,
+    "_foreign": [*OPERATORS, "foreign.c"],
+    "_capi": [*OPERATORS, "count.c", "binomial.c", "noise.c", "capi.c"],
     "_mixture": ["mixture.c", "binomial.c", "normal.c"],
     "_sequential": ["sequential.c"],
     "_noise": ["noise.c", "splitting.c"],

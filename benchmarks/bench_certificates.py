@@ -4,9 +4,11 @@ The baseline and ours share a group, and their results are asserted equal. The b
 nearest; ours round outward, so results differ by the width of that step.
 """
 
+import decimal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -90,6 +92,114 @@ def test_bound_from_ready_regions(benchmark: Benchmark, which: str) -> None:
     else:
         bound = benchmark(special.betaincinv, 90.0, 61.0, 1e-3)
         assert special.betainc(90.0, 61.0, bound) == pytest.approx(1e-3)
+
+
+# ---- many probabilities ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["random", "sorted", "of counts"])
+@pytest.mark.parametrize("which", ["bincp", "np.interp"])
+def test_knapsack_array(benchmark: Benchmark, which: str, order: str) -> None:
+    benchmark.group = f"10,000 knapsack bounds of 50 + 50 flips, p {order}"
+    rng = np.random.default_rng(0)
+    p = rng.binomial(150, 0.9, 10_000) / 150 if order == "of counts" else rng.random(10_000)
+    if order == "sorted":
+        p.sort()
+    certificate = bincp.certify(
+        bincp.smoothing.SparseFlip(P_PLUS, P_MINUS), bincp.balls.Flips(50, 50)
+    )
+    knots = [np.append(0.0, np.cumsum(masses)) for masses in bincp_sparse_regions(50, 50)]
+    if which == "bincp":
+        bounds = benchmark(certificate.lower, p)
+    else:
+        bounds = benchmark(np.interp, p, *knots)
+    np.testing.assert_allclose(bounds, np.interp(p, *knots), atol=1e-14)
+
+
+SIZE = 50  # of the grid: up to 50 additions and 50 deletions
+
+
+def numpy_grid(p: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """All pairs in a loop: mass functions made once a number of flips, two convolutions a pair."""
+
+    def mass_functions(chance: float) -> list[np.ndarray]:
+        return [stats.binom.pmf(np.arange(n + 1), n, chance) for n in range(SIZE + 1)]
+
+    added, deleted = mass_functions(P_PLUS), mass_functions(P_MINUS)
+    added_there, deleted_there = mass_functions(1 - P_MINUS), mass_functions(1 - P_PLUS)
+    for a in range(SIZE + 1):
+        for d in range(SIZE + 1):
+            clean = np.cumsum(np.convolve(added[a], deleted[d]))
+            perturbed = np.cumsum(np.convolve(added_there[a], deleted_there[d]))
+            out[a, d] = np.interp(p, np.append(0.0, clean), np.append(0.0, perturbed))
+    return out
+
+
+def bincp_grid(p: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return bincp.radii.flip_grid(
+        bincp.smoothing.SparseFlip(P_PLUS, P_MINUS), p, SIZE, SIZE, out=out
+    )
+
+
+@pytest.mark.parametrize("order", ["random", "sorted"])
+@pytest.mark.parametrize("which", ["bincp", "numpy"])
+def test_flip_grid(benchmark: Benchmark, which: str, order: str) -> None:
+    """Both write to memory that is there: new memory of 208 MB costs more than our bounds."""
+    benchmark.group = f"bounds of 10,000 p ({order}) for all of 50 x 50 flips"
+    p = np.random.default_rng(0).random(10_000)
+    if order == "sorted":
+        p.sort()
+    made, expected = np.zeros((2, SIZE + 1, SIZE + 1, p.size))
+    run: Callable[..., Any] = {"bincp": bincp_grid, "numpy": numpy_grid}[which]
+    benchmark.pedantic(run, args=(p, made), rounds=5, warmup_rounds=1)
+    # SciPy's mass functions are right to 1e-10 or so.
+    np.testing.assert_allclose(made, numpy_grid(p, expected), atol=1e-8)
+
+
+def recurrence_bounds(additions: int, deletions: int, p: np.ndarray) -> np.ndarray:
+    """The published way: an alternating recurrence in 1000 bits, and look-ups in such numbers."""
+    with decimal.localcontext(prec=302):
+        plus, minus = decimal.Decimal(P_PLUS), decimal.Decimal(P_MINUS)
+        n = additions + deletions
+        sums = [
+            additions * (plus / (1 - plus)) ** i + deletions * (minus / (1 - minus)) ** i
+            for i in range(n + 1)
+        ]
+        clean = [decimal.Decimal(1)]
+        for q in range(1, n + 1):
+            terms = [(-1) ** (i + 1) * sums[i] * clean[q - i] for i in range(1, q + 1)]
+            clean.append(sum(terms) / q)
+        scale = (1 - plus) ** additions * (1 - minus) ** deletions
+        ratios = [
+            (plus / (1 - minus)) ** (q - deletions) * (minus / (1 - plus)) ** (q - additions)
+            for q in range(n + 1)
+        ]
+        masses = np.array(
+            [(mass * scale, mass * scale / r) for mass, r in zip(clean, ratios, strict=True)]
+        )
+        knots = np.cumsum(np.vstack(([decimal.Decimal(0)] * 2, masses)), axis=0)
+        exact = np.array([decimal.Decimal(value) for value in p.tolist()])
+        full = np.maximum((knots[:, 0][:, None] >= exact).argmax(axis=0) - 1, 0)
+        rest = (exact - knots[full, 0]) * masses[full, 1] / masses[full, 0]
+        return np.asarray(knots[full, 1] + rest, dtype=float)
+
+
+@pytest.mark.benchmark(group="bounds of 10,000 p: one pair of flips, and a grid of 2,601")
+@pytest.mark.parametrize("which", ["the grid, bincp", "25 + 25, recurrence"])
+def test_flip_grid_against_the_recurrence(benchmark: Benchmark, which: str) -> None:
+    """25 + 25 is the pair of average size; compare it with the time of the grid over 2,601.
+
+    There the recurrence is right (its numbers turn negative far beyond). With the arbitrary
+    precision of GMP, which the published code uses, it takes about as long as here.
+    """
+    p = np.random.default_rng(0).random(10_000)
+    grid = np.zeros((SIZE + 1, SIZE + 1, p.size))
+    bincp_grid(p, grid)
+    if which == "the grid, bincp":
+        benchmark.pedantic(bincp_grid, args=(p, grid), rounds=5, warmup_rounds=1)
+    else:
+        bounds = benchmark.pedantic(recurrence_bounds, args=(25, 25, p), rounds=3)
+        np.testing.assert_allclose(grid[25, 25], bounds, atol=1e-14)
 
 
 # ---- Gaussian -------------------------------------------------------------------------------

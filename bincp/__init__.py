@@ -11,12 +11,23 @@ The picture of the library, left to right::
 ``bincp.sampling`` and ``bincp.demo`` need torch and are imported only on request.
 """
 
-from bincp import _builtins, balls, metrics, noise, scores, smoothing, testing  # noqa: F401
+from bincp import (  # noqa: F401
+    _builtins,
+    balls,
+    metrics,
+    noise,
+    plots,
+    radii,
+    scores,
+    smoothing,
+    testing,
+)
 from bincp._include import get_include
 from bincp.calibration import BinCP, one_sample
 from bincp.certificates import Certificate
 from bincp.counting import count_exceedances, decide, kth_largest
 from bincp.errors import (
+    CertificateABIError,
     CertificateError,
     NotCalibratedError,
     TrivialSetWarning,
@@ -41,6 +52,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BinCP",
     "Certificate",
+    "CertificateABIError",
     "CertificateError",
     "MondrianBinCP",
     "NotCalibratedError",
@@ -65,6 +77,8 @@ __all__ = [
     "noise",
     "one_sample",
     "plan",
+    "plots",
+    "radii",
     "register",
     "registered",
     "scores",

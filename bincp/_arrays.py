@@ -118,8 +118,8 @@ def as_probabilities(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"`{name}` must be real numbers, got dtype {array.dtype}")
     result = array.astype(np.float64, copy=False)
-    bad = ~((result >= 0) & (result <= 1))
-    if bad.any():
+    if result.size and not (result.min() >= 0 and result.max() <= 1):
+        bad = ~((result >= 0) & (result <= 1))
         raise ValueError(f"`{name}` must be in [0, 1], got {array[bad][0]} {where(bad)}")
     return result
 

@@ -146,6 +146,11 @@ def _bracket(holds: Callable[[float], bool], low: float, high: float) -> tuple[f
     return _from_bits(inside), _from_bits(outside)
 
 
+def last_inside(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the last double at which `holds`, true at `low`, is still true."""
+    return _bracket(holds, low, high)[0]
+
+
 def _bits(value: float) -> int:
     return int(np.float64(value).view(np.int64))
 

@@ -18,6 +18,11 @@ cdef void uniform_row(
     float half_width, size_t n, const float *x, float *out,
 ) noexcept nogil
 
+cdef void laplace_row(
+    uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
+    float scale, size_t n, const float *x, float *out,
+) noexcept nogil
+
 cdef void flip_row(
     uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
     double p_plus, double p_minus, size_t n, const float *x, float *out,

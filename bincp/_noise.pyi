@@ -9,9 +9,12 @@ CALIBRATION: int
 TEST: int
 CALIBRATION_SCORE: int
 TEST_SCORE: int
+CALIBRATION_RADIUS: int
+TEST_RADIUS: int
 GAUSSIAN: int
 UNIFORM: int
 UNIT: int
+LAPLACE: int
 
 def philox4x32(
     counter: tuple[int, int, int, int], key: tuple[int, int]
@@ -78,4 +81,23 @@ def split_copies(
     starts: npt.NDArray[np.int32],
     slack: npt.NDArray[np.int32],
     out: npt.NDArray[Any],
+) -> None: ...
+def change_categories(
+    k: int,
+    p_plus: float,
+    p_minus: float,
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None: ...
+def wide_unit_numbers(
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    out: npt.NDArray[np.float64],
 ) -> None: ...

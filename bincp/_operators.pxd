@@ -5,6 +5,7 @@ from libc.stdint cimport uint32_t
 
 cdef extern from "bincp/bincp.h":
     const unsigned int BINCP_ABI_VERSION
+    const char *BINCP_OPERATOR_CAPSULE
     ctypedef double (*bincp_bound_fn)(double p, const void *params) noexcept nogil
     ctypedef struct bincp_operator:
         uint32_t abi_version

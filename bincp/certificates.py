@@ -24,6 +24,7 @@ from bincp._bounds import (
     check_radius,
 )
 from bincp._law import check_law
+from bincp._native import native_operator
 from bincp._regions import check_masses, regions_operator
 from bincp._validation import check_probability, check_real
 from bincp.errors import CertificateError
@@ -34,9 +35,9 @@ __all__ = ["Bound", "Certificate"]
 class Certificate:
     """The certificate of one smoothing scheme for one perturbation ball.
 
-    Made by :func:`bincp.certify`, :meth:`from_regions`, :meth:`from_radius` or
-    :meth:`from_bounds`; never changed afterwards. Certificates can be pickled where what they are
-    made of can.
+    Made by :func:`bincp.certify`, :meth:`from_regions`, :meth:`from_radius`, :meth:`from_bounds`
+    or :meth:`from_native`; never changed afterwards. Certificates can be pickled where what they
+    are made of can.
 
     Examples
     --------
@@ -56,14 +57,15 @@ class Certificate:
     def __init__(self) -> None:
         raise TypeError(
             "`Certificate` is not made directly: use bincp.certify, Certificate.from_regions, "
-            "Certificate.from_radius or Certificate.from_bounds"
+            "Certificate.from_radius, Certificate.from_bounds or Certificate.from_native"
         )
 
     @property
     def operator(self) -> Any:
         """What evaluates the bounds; for a compiled one a ``bincp._operators.Operator``.
 
-        Compiled code cimports that class and calls it without the GIL, see the README.
+        Cython code cimports that class and calls it without the GIL; its attribute ``capsule`` is
+        the same for C code, a capsule named ``"bincp.operator.v1"``. See the README.
         """
         return self._operator
 
@@ -91,7 +93,7 @@ class Certificate:
         ValueError
             If a value is outside [0, 1] or NaN.
         """
-        if type(p) is float and 0.0 <= p <= 1.0:
+        if isinstance(p, float) and 0.0 <= p <= 1.0:
             return self._operator.lower(p)
         return _evaluate(self._operator.lower, self._operator.lower_fill, p)
 
@@ -119,7 +121,7 @@ class Certificate:
         ValueError
             If a value is outside [0, 1] or NaN.
         """
-        if type(p) is float and 0.0 <= p <= 1.0:
+        if isinstance(p, float) and 0.0 <= p <= 1.0:
             return self._operator.upper(p)
         return _evaluate(self._operator.upper, self._operator.upper_fill, p)
 
@@ -323,13 +325,80 @@ class Certificate:
         certificate = cls._make(
             PythonOperator(name, lower, upper),
             {"operator": name},
-            inverse=lambda: cls.from_bounds(
-                Mirror(certificate).lower, Mirror(certificate).upper, name=f"inverse of {name}"
-            ),
+            inverse=lambda: cls._mirrored(certificate),
             recipe=(_rebuild_bounds, (cls, lower, upper, name)),
         )
         check_law(certificate)
         return certificate
+
+    @classmethod
+    def from_native(
+        cls, lower: Any, upper: Any = None, *, name: str | None = None, user_data: Any = None
+    ) -> Self:
+        """Certificate from compiled code, which is called without the GIL and without Python.
+
+        Parameters
+        ----------
+        lower : capsule or compiled function
+            Both bounds, as a capsule named ``"bincp.operator.v1"`` that holds a ``bincp_operator``
+            of ``bincp/bincp.h``; or the worst-case probability over the ball, as a function
+            ``double (double)`` or ``double (double, void *)`` in one of these forms: a
+            `scipy.LowLevelCallable`, a ctypes function pointer (with `restype` and `argtypes`), a
+            cffi function pointer, or a numba cfunc.
+        upper : compiled function, optional
+            Best-case probability over the inverted ball, in any of these forms but a capsule.
+            Without it, or with NULL for it in the struct, the generalised inverse of `lower` is
+            used: the largest q with ``lower(q) <= p``, rounded up.
+        name : str, optional
+            Name for messages. Default: that in the struct, or "native".
+        user_data : pointer or buffer, optional
+            What a function ``double (double, void *)`` gets as its second argument, and must be
+            given: a ctypes or cffi pointer, a capsule, or whatever has one contiguous buffer,
+            such as a NumPy array or a ctypes structure. A `scipy.LowLevelCallable` brings its own.
+
+        Returns
+        -------
+        Certificate
+            It holds references to all arguments.
+
+        Raises
+        ------
+        TypeError
+            If an argument is of another kind, or a function of another type.
+        ValueError
+            If a capsule has another name, a pointer is NULL, or `user_data` is missing or unwanted.
+        CertificateABIError
+            If the struct is of another version of the header.
+        CertificateError
+            If the bounds break the law of certificates; the message names p. Later on, too, where
+            a function returns NaN or leaves [0, 1].
+
+        Notes
+        -----
+        The functions must be safe to call from any thread, and round outward as
+        :meth:`from_bounds` says. Whoever writes to the user data changes the certificate, which
+        is then checked no more.
+
+        Examples
+        --------
+        >>> import ctypes
+        >>> bound = ctypes.CDLL(None).log1p  # log(1 + p) <= p
+        >>> bound.restype, bound.argtypes = ctypes.c_double, (ctypes.c_double,)
+        >>> certificate = Certificate.from_native(bound, name="log1p")
+        >>> round(certificate.lower(0.5), 6), round(certificate.upper(0.5), 6)
+        (0.405465, 0.648721)
+        """
+        operator = native_operator(lower, upper, name, user_data)
+        certificate = cls._make(
+            operator, {"operator": operator.name}, inverse=lambda: cls._mirrored(certificate)
+        )
+        check_law(certificate)
+        return certificate
+
+    @classmethod
+    def _mirrored(cls, certificate: "Certificate") -> Self:
+        mirror, name = Mirror(certificate), certificate._operator.name
+        return cls.from_bounds(mirror.lower, mirror.upper, name=f"inverse of {name}")
 
     @classmethod
     def _from_operator(cls, operator: Operator, **note: str) -> Self:

@@ -2,6 +2,7 @@
 
 __all__ = [
     "AbstentionWarning",
+    "CertificateABIError",
     "CertificateError",
     "NotCalibratedError",
     "TrivialSetWarning",
@@ -14,6 +15,10 @@ class NotCalibratedError(RuntimeError):
 
 class CertificateError(ValueError):
     """No certificate is registered for a pair, or an operator breaks the law of certificates."""
+
+
+class CertificateABIError(ImportError):
+    """Compiled code was built for another version of `bincp/bincp.h` than the one installed."""
 
 
 class AbstentionWarning(UserWarning):

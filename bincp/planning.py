@@ -7,14 +7,13 @@ else follows from the certificate and a few numbers, so it can be known, and cho
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bincp._curve import Curve
-from bincp._files import replace_file
+from bincp._drawing import draw
 from bincp._levels import Level, check_level, conformal_rank, float_below
 from bincp._mixture_rule import MANY, choose, default_p, default_success_rank, share_of_failures
 from bincp._requirements import MeanFailure
@@ -203,22 +202,7 @@ class Plan:
         OSError
             If the file cannot be written.
         """
-        from matplotlib.axes import Axes
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        if isinstance(target, Axes):
-            self._draw(target)
-            return target
-        if not isinstance(target, str | PathLike):
-            raise TypeError(f"`target` must be a path or matplotlib Axes, got {target!r}")
-        figure = Figure(figsize=(7, 4.6), dpi=150, layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots()
-        self._draw(axes)
-        kind = Path(fspath(target)).suffix[1:]
-        replace_file(target, lambda stream: figure.savefig(stream, format=kind or None))
-        return axes
+        return draw(self._draw, target)
 
     def __str__(self) -> str:
         m_test = self.n_test_samples

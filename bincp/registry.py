@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bincp._law import check_law
+from bincp._native import is_native
 from bincp.certificates import Certificate
 from bincp.errors import CertificateError
 
@@ -94,7 +95,8 @@ def register(
     -------
     callable
         Decorator that returns the factory unchanged. The factory takes (smoothing, ball) and
-        returns a `Certificate`, a pair of functions (lower, upper), or the function lower alone.
+        returns a `Certificate`, a pair of functions (lower, upper), or the function lower alone;
+        functions of Python, or compiled as :meth:`Certificate.from_native` takes them.
 
     Raises
     ------
@@ -209,12 +211,15 @@ def _as_certificate(made: Any, entry: _Entry) -> Certificate:
     """Turn what a factory may return into a certificate."""
     if isinstance(made, Certificate):
         return made
-    bounds = made if isinstance(made, tuple) else (made,)
+    # A scipy.LowLevelCallable is a tuple, and most compiled functions are callable.
+    bounds = made if isinstance(made, tuple) and not is_native(made) else (made,)
+    if len(bounds) in (1, 2) and any(is_native(bound) for bound in bounds):
+        return Certificate.from_native(*bounds, name=entry.origin)
     if len(bounds) in (1, 2) and all(callable(bound) for bound in bounds):
         return Certificate.from_bounds(*bounds, name=entry.origin)
     raise CertificateError(
-        f"{entry.origin} must return a Certificate, a pair of functions (lower, upper) or the "
-        f"function lower, got {made!r}"
+        f"{entry.origin} must return a Certificate, a pair of functions (lower, upper), the "
+        f"function lower or compiled code, got {made!r}"
     )
 
 
@@ -239,8 +244,7 @@ def _inverted(ball: Any) -> Any:
 
 
 def _parameters(value: Any) -> dict[str, Any]:
-    parameters = _plain(value) if is_dataclass(value) else {}
-    return {"type": type(value).__name__, **parameters}
+    return _plain(value) if is_dataclass(value) else {"type": type(value).__name__}
 
 
 def _plain(value: Any) -> Any:
@@ -250,7 +254,8 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        parameters = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {"type": type(value).__name__, **parameters}
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

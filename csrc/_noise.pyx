@@ -12,10 +12,13 @@ cdef extern from "noise.h":
         BINCP_STREAM_TEST
         BINCP_STREAM_CALIBRATION_SCORE
         BINCP_STREAM_TEST_SCORE
+        BINCP_STREAM_CALIBRATION_RADIUS
+        BINCP_STREAM_TEST_RADIUS
     ctypedef enum bincp_noise_law:
         BINCP_NOISE_GAUSSIAN
         BINCP_NOISE_UNIFORM
         BINCP_NOISE_UNIT
+        BINCP_NOISE_LAPLACE
     ctypedef struct bincp_noise_key:
         uint64_t seed
         uint64_t id
@@ -33,6 +36,7 @@ cdef extern from "noise.h":
         bincp_noise_law law, float scale, bincp_noise_key key, size_t n, const double *x,
         double *out
     ) noexcept nogil
+    void bincp_noise_unit_f64(bincp_noise_key key, size_t n, double *out) noexcept nogil
     void bincp_noise_words(
         bincp_noise_key key, size_t first, size_t n, uint64_t *out
     ) noexcept nogil
@@ -44,6 +48,14 @@ cdef extern from "noise.h":
     ) noexcept nogil
     void bincp_noise_flip_f64(
         double p_plus, double p_minus, bincp_noise_key key, size_t n, const double *x, double *out
+    ) noexcept nogil
+    void bincp_noise_categorical_f32(
+        uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n, const float *x,
+        float *out
+    ) noexcept nogil
+    void bincp_noise_categorical_f64(
+        uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n, const double *x,
+        double *out
     ) noexcept nogil
 
 cdef extern from "splitting.h":
@@ -75,9 +87,12 @@ CALIBRATION = BINCP_STREAM_CALIBRATION
 TEST = BINCP_STREAM_TEST
 CALIBRATION_SCORE = BINCP_STREAM_CALIBRATION_SCORE
 TEST_SCORE = BINCP_STREAM_TEST_SCORE
+CALIBRATION_RADIUS = BINCP_STREAM_CALIBRATION_RADIUS
+TEST_RADIUS = BINCP_STREAM_TEST_RADIUS
 GAUSSIAN = <int>BINCP_NOISE_GAUSSIAN
 UNIFORM = <int>BINCP_NOISE_UNIFORM
 UNIT = <int>BINCP_NOISE_UNIT
+LAPLACE = <int>BINCP_NOISE_LAPLACE
 
 
 cdef void gaussian_row(
@@ -92,6 +107,13 @@ cdef void uniform_row(
     float half_width, size_t n, const float *x, float *out,
 ) noexcept nogil:
     bincp_noise_add_f32(BINCP_NOISE_UNIFORM, half_width, row_key(seed, stream, id, draw), n, x, out)
+
+
+cdef void laplace_row(
+    uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
+    float scale, size_t n, const float *x, float *out,
+) noexcept nogil:
+    bincp_noise_add_f32(BINCP_NOISE_LAPLACE, scale, row_key(seed, stream, id, draw), n, x, out)
 
 
 cdef void flip_row(
@@ -121,25 +143,73 @@ def philox4x32(counter, key):
     return out[0], out[1], out[2], out[3]
 
 
-def add_noise(
-    int law, float scale, uint64_t seed, uint32_t stream,
+cdef enum kind:
+    ADD
+    FLIP
+    CHANGE
+    SPLIT
+
+
+cdef struct action:
+    kind what
+    bincp_noise_law law         # ADD
+    float scale
+    double p_plus               # FLIP, CHANGE
+    double p_minus
+    uint32_t k                  # CHANGE
+    double length               # SPLIT
+
+
+cdef inline void act(
+    const action *how, bincp_noise_key key, size_t n, const real *x, real *out
+) noexcept nogil:
+    if real is float:
+        if how.what == ADD:
+            bincp_noise_add_f32(how.law, how.scale, key, n, x, out)
+        elif how.what == FLIP:
+            bincp_noise_flip_f32(how.p_plus, how.p_minus, key, n, x, out)
+        elif how.what == CHANGE:
+            bincp_noise_categorical_f32(how.k, how.p_plus, how.p_minus, key, n, x, out)
+        else:
+            bincp_split_f32(how.length, key, n, x, out)
+    else:
+        if how.what == ADD:
+            bincp_noise_add_f64(how.law, how.scale, key, n, x, out)
+        elif how.what == FLIP:
+            bincp_noise_flip_f64(how.p_plus, how.p_minus, key, n, x, out)
+        elif how.what == CHANGE:
+            bincp_noise_categorical_f64(how.k, how.p_plus, how.p_minus, key, n, x, out)
+        else:
+            bincp_split_f64(how.length, key, n, x, out)
+
+
+cdef void act_on_rows(
+    const action *how, uint64_t seed, uint32_t stream,
     const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
     const real[:, ::1] x, real[:, ::1] out,
-):
-    """Write ``x[sources[r]]`` plus the noise of (ids[r], draws[r]) to each row r of ``out``."""
+) noexcept:
     cdef Py_ssize_t r
     cdef size_t n = <size_t>out.shape[1]
-    cdef bincp_noise_law additive = <bincp_noise_law>law
     cdef bincp_noise_key key
     if n == 0:
         return
     with nogil:
         for r in range(out.shape[0]):
             key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
-            if real is float:
-                bincp_noise_add_f32(additive, scale, key, n, &x[sources[r], 0], &out[r, 0])
-            else:
-                bincp_noise_add_f64(additive, scale, key, n, &x[sources[r], 0], &out[r, 0])
+            act(how, key, n, &x[sources[r], 0], &out[r, 0])
+
+
+def add_noise(
+    int law, float scale, uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const real[:, ::1] x, real[:, ::1] out,
+):
+    """Write ``x[sources[r]]`` plus the noise of (ids[r], draws[r]) to each row r of ``out``."""
+    cdef action how
+    how.what = ADD
+    how.law = <bincp_noise_law>law
+    how.scale = scale
+    act_on_rows(&how, seed, stream, ids, draws, sources, x, out)
 
 
 def flip(
@@ -148,18 +218,11 @@ def flip(
     const real[:, ::1] x, real[:, ::1] out,
 ):
     """Write ``x[sources[r]]`` with the flips of (ids[r], draws[r]) to each row r of ``out``."""
-    cdef Py_ssize_t r
-    cdef size_t n = <size_t>out.shape[1]
-    cdef bincp_noise_key key
-    if n == 0:
-        return
-    with nogil:
-        for r in range(out.shape[0]):
-            key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
-            if real is float:
-                bincp_noise_flip_f32(p_plus, p_minus, key, n, &x[sources[r], 0], &out[r, 0])
-            else:
-                bincp_noise_flip_f64(p_plus, p_minus, key, n, &x[sources[r], 0], &out[r, 0])
+    cdef action how
+    how.what = FLIP
+    how.p_plus = p_plus
+    how.p_minus = p_minus
+    act_on_rows(&how, seed, stream, ids, draws, sources, x, out)
 
 
 def unit_numbers(
@@ -215,18 +278,10 @@ def split(
     const real[:, ::1] x, real[:, ::1] out,
 ):
     """Write ``x[sources[r]]`` under continuous splitting noise to each row r of ``out``."""
-    cdef Py_ssize_t r
-    cdef size_t n = <size_t>out.shape[1]
-    cdef bincp_noise_key key
-    if n == 0:
-        return
-    with nogil:
-        for r in range(out.shape[0]):
-            key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
-            if real is float:
-                bincp_split_f32(length, key, n, &x[sources[r], 0], &out[r, 0])
-            else:
-                bincp_split_f64(length, key, n, &x[sources[r], 0], &out[r, 0])
+    cdef action how
+    how.what = SPLIT
+    how.length = length
+    act_on_rows(&how, seed, stream, ids, draws, sources, x, out)
 
 
 def split_copies(
@@ -252,3 +307,33 @@ def split_copies(
             else:
                 bincp_split_copy_f64(
                     split, number, n, &starts[source, 0], &slack[source, 0], &out[r, 0])
+
+
+def change_categories(
+    uint32_t k, double p_plus, double p_minus, uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const real[:, ::1] x, real[:, ::1] out,
+):
+    """Write ``x[sources[r]]`` with the changes of (ids[r], draws[r]) to each row r of ``out``."""
+    cdef action how
+    how.what = CHANGE
+    how.k = k
+    how.p_plus = p_plus
+    how.p_minus = p_minus
+    act_on_rows(&how, seed, stream, ids, draws, sources, x, out)
+
+
+def wide_unit_numbers(
+    uint64_t seed, uint32_t stream, const int64_t[::1] ids, const int64_t[::1] draws,
+    double[:, ::1] out,
+):
+    """Write numbers, uniform on the odd multiples of 2**-53 in (0, 1), to each row of ``out``."""
+    cdef Py_ssize_t r
+    cdef size_t n = <size_t>out.shape[1]
+    if n == 0:
+        return
+    with nogil:
+        for r in range(out.shape[0]):
+            bincp_noise_unit_f64(
+                row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r]), n, &out[r, 0]
+            )

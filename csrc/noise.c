@@ -1,8 +1,8 @@
 /* Keyed noise (see noise.h).
  *
  * Layers, each inlined into the next: `philox_group` makes the 64 random words of 16 counters,
- * `box_muller` and its siblings turn words into numbers, `draw` and `flip` walk along a row and are
- * compiled once per instruction set, and the exported functions add the noise to float32 or
+ * `box_muller` and its siblings turn words into numbers, `draw`, `draw_unit` and `flip` walk along a
+ * row and are compiled once per instruction set, and the exported functions add the noise to float32 or
  * float64 inputs through a buffer that stays in the first-level cache.
  *
  * Counter words: block of the row, draw, low half of the id, (stream << 24 | high bits of the id);
@@ -16,7 +16,9 @@
  * Measured, 64 x 16 x 3072 Gaussians against one torch.randn of that size (one thread, Zen 5):
  * 0.55 with AVX-512, 0.8 with AVX2, 1.7 with SSE2 (clang: 1.2).
  *
- * All 32 bits of a word go into the radius: its tails end at 6.76 sigma (5.9 with 24 bits).
+ * All 32 bits of a word go into the radius: its tails end at 6.76 sigma (5.9 with 24 bits). A
+ * Laplace number is one word, a sign and 31 bits, whose logarithm ends at 22.18 scales. Where 32
+ * bits are too few, an element has a second word: that of the same counter in a stream of its own.
  */
 #include "noise.h"
 
@@ -36,7 +38,7 @@ enum {
 #define PHILOX_W0 UINT32_C(0x9E3779B9)
 #define PHILOX_W1 UINT32_C(0xBB67AE85)
 
-#define TIE_STREAM UINT32_C(0x80) /* second words of the flips: a stream of their own */
+#define SECOND UINT32_C(0x80) /* added to a stream: that of the second words of its elements */
 
 void bincp_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
@@ -143,6 +145,14 @@ static ALWAYS_INLINE float log_unit(float u)
     return (x + y) + e * 0.693359375f;
 }
 
+/* A Laplace number of scale 1: the highest bit is the sign, the rest the magnitude. */
+static ALWAYS_INLINE float laplace(uint32_t w)
+{
+    const uint32_t sign = w & UINT32_C(0x80000000);
+    const float magnitude = -log_unit(centred(w ^ sign) * 0x1p-31f);
+    return bits_to_float(float_to_bits(magnitude) ^ sign);
+}
+
 /* Two independent standard normal numbers. The angle is the word itself: its nearest multiple of a
  * right angle, and a rest of at most pi/4 either way. */
 static ALWAYS_INLINE void box_muller(uint32_t radius_word, uint32_t angle_word, float *z0,
@@ -181,6 +191,12 @@ static ALWAYS_INLINE void noise_group(bincp_noise_law law, float scale, bincp_no
             out[2 * LANES + i] = scale * z2;
             out[3 * LANES + i] = scale * z3;
         }
+    } else if (law == BINCP_NOISE_LAPLACE) {
+        for (int r = 0; r < 4; r++) {
+            for (int i = 0; i < LANES; i++) {
+                out[r * LANES + i] = scale * laplace(words[r][i]);
+            }
+        }
     } else {
         for (int r = 0; r < 4; r++) {
             for (int i = 0; i < LANES; i++) {
@@ -191,9 +207,8 @@ static ALWAYS_INLINE void noise_group(bincp_noise_law law, float scale, bincp_no
     }
 }
 
-/* Noise of the elements first .. first + n - 1 of a row; `first` is a multiple of GROUP. */
-CLONES_V4 static void draw(bincp_noise_law law, float scale, bincp_noise_key key, size_t first,
-                           size_t n, float *out)
+static ALWAYS_INLINE void draw_law(bincp_noise_law law, float scale, bincp_noise_key key,
+                                   size_t first, size_t n, float *out)
 {
     size_t done = 0;
     for (; done + GROUP <= n; done += GROUP) {
@@ -203,6 +218,19 @@ CLONES_V4 static void draw(bincp_noise_law law, float scale, bincp_noise_key key
         float last[GROUP];
         noise_group(law, scale, key, (first + done) / GROUP, last);
         memcpy(out + done, last, (n - done) * sizeof *out);
+    }
+}
+
+/* Noise of the elements first .. first + n - 1 of a row; `first` is a multiple of GROUP. Laplace has
+ * a loop of its own: as one more choice inside, it makes gcc 12 spill the words of the group, and
+ * all laws take twice the time. (With a loop for each law, Gaussians do.) */
+CLONES_V4 static void draw(bincp_noise_law law, float scale, bincp_noise_key key, size_t first,
+                           size_t n, float *out)
+{
+    if (law == BINCP_NOISE_LAPLACE) {
+        draw_law(BINCP_NOISE_LAPLACE, scale, key, first, n, out);
+    } else {
+        draw_law(law, scale, key, first, n, out);
     }
 }
 
@@ -277,6 +305,36 @@ void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept)
     }
 }
 
+/* The 52 bits (w, upper 20 of w2) and a half, by 2^-52; every step is exact. */
+static ALWAYS_INLINE double unit_f64(uint32_t w, uint32_t w2)
+{
+    const double high = (double)(int32_t)(w ^ UINT32_C(0x80000000)) + 0x1p31;
+    return high * 0x1p-32 + ((double)(int32_t)(w2 >> 12) + 0.5) * 0x1p-52;
+}
+
+CLONES_V4 static void draw_unit(bincp_noise_key key, size_t n, double *out)
+{
+    bincp_noise_key second = key;
+    second.stream |= SECOND;
+    for (size_t done = 0; done < n; done += GROUP) {
+        uint32_t words[4][LANES], more[4][LANES];
+        double group[GROUP];
+        philox_group(key, done / GROUP, words);
+        philox_group(second, done / GROUP, more);
+        for (int r = 0; r < 4; r++) {
+            for (int i = 0; i < LANES; i++) {
+                group[r * LANES + i] = unit_f64(words[r][i], more[r][i]);
+            }
+        }
+        memcpy(out + done, group, (n - done < GROUP ? n - done : GROUP) * sizeof *out);
+    }
+}
+
+void bincp_noise_unit_f64(bincp_noise_key key, size_t n, double *out)
+{
+    draw_unit(key, n, out);
+}
+
 /* A probability as an event on two random words: w < high, or w == high and w2 < low. */
 typedef struct threshold {
     uint64_t high; /* 2^32 where the probability is 1 */
@@ -321,7 +379,7 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
                 if (words[j / LANES][j % LANES] == edge.high) {
                     const uint32_t counter[4]
                         = {(uint32_t)((first + done) / 4 + j % LANES), key.draw, (uint32_t)key.id,
-                           stream_word(key, key.stream | TIE_STREAM)};
+                           stream_word(key, key.stream | SECOND)};
                     uint32_t second[4];
                     bincp_philox4x32(counter, seed, second);
                     group[j] ^= second[j / LANES] < edge.low;
@@ -353,3 +411,51 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
 
 DEFINE_FLIP(bincp_noise_flip_f32, float)
 DEFINE_FLIP(bincp_noise_flip_f64, double)
+
+/* ---- categories ------------------------------------------------------------------------------ */
+
+#define CATEGORY_STREAM UINT32_C(0x40) /* words that choose the new category: streams of their own */
+
+/* floor(u n) for the number u = 0.w0w1 in base 2^32 that belongs to element j: uniform on 0 .. n - 1
+ * to 2^-64. */
+static uint32_t choose(bincp_noise_key key, size_t j, uint32_t n)
+{
+    const uint32_t seed[2] = {(uint32_t)key.seed, (uint32_t)(key.seed >> 32)};
+    uint32_t words[2][4];
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t stream = key.stream | CATEGORY_STREAM | (i ? SECOND : 0);
+        const uint32_t counter[4]
+            = {(uint32_t)(j / 4), key.draw, (uint32_t)key.id, stream_word(key, stream)};
+        bincp_philox4x32(counter, seed, words[i]);
+    }
+    const uint64_t low = (uint64_t)words[1][j % 4] * n;
+    return (uint32_t)(((uint64_t)words[0][j % 4] * n + (low >> 32)) >> 32);
+}
+
+/* The category that an element changes to: the `choice`-th of those that it is not. */
+static uint32_t other(uint32_t category, uint32_t choice)
+{
+    return choice < category ? choice : choice + 1;
+}
+
+#define DEFINE_CATEGORICAL(NAME, TYPE)                                                        \
+    void NAME(uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n,       \
+              const TYPE *x, TYPE *out)                                                       \
+    {                                                                                         \
+        const threshold plus = threshold_of(p_plus), minus = threshold_of(p_minus);           \
+        uint32_t bits[CHUNK];                                                                 \
+        for (size_t first = 0; first < n; first += CHUNK) {                                   \
+            const size_t length = n - first < CHUNK ? n - first : CHUNK;                      \
+            for (size_t j = 0; j < length; j++) {                                             \
+                bits[j] = x[first + j] != 0;                                                  \
+            }                                                                                 \
+            flip(plus, minus, key, first, length, bits);                                      \
+            for (size_t j = first; j < first + length; j++) {                                 \
+                const int changed = bits[j - first] != (uint32_t)(x[j] != 0);                 \
+                out[j] = changed ? (TYPE)other((uint32_t)x[j], choose(key, j, k - 1)) : x[j]; \
+            }                                                                                 \
+        }                                                                                     \
+    }
+
+DEFINE_CATEGORICAL(bincp_noise_categorical_f32, float)
+DEFINE_CATEGORICAL(bincp_noise_categorical_f64, double)

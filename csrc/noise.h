@@ -21,20 +21,23 @@ typedef enum bincp_noise_stream {
     BINCP_STREAM_CALIBRATION = 0,
     BINCP_STREAM_TEST = 1,
     BINCP_STREAM_CALIBRATION_SCORE = 2, /* randomness of the conformity score itself (APS) */
-    BINCP_STREAM_TEST_SCORE = 3
+    BINCP_STREAM_TEST_SCORE = 3,
+    BINCP_STREAM_CALIBRATION_RADIUS = 4, /* radius and face of noise drawn as direction x radius */
+    BINCP_STREAM_TEST_RADIUS = 5
 } bincp_noise_stream;
 
 typedef struct bincp_noise_key {
     uint64_t seed;
     uint64_t id;     /* of the input, < 2^56 */
     uint32_t draw;   /* of the input's Monte-Carlo samples */
-    uint32_t stream; /* bincp_noise_stream, < 128 */
+    uint32_t stream; /* bincp_noise_stream, < 64 */
 } bincp_noise_key;
 
 typedef enum bincp_noise_law {
     BINCP_NOISE_GAUSSIAN = 0, /* N(0, scale^2), to |z| = 6.76 scale */
     BINCP_NOISE_UNIFORM = 1,  /* on [-scale, scale] */
-    BINCP_NOISE_UNIT = 2      /* scale times uniform on (0, 1] */
+    BINCP_NOISE_UNIT = 2,     /* scale times uniform on (0, 1] */
+    BINCP_NOISE_LAPLACE = 3   /* density ~ exp(-|x| / scale), to |x| = 22.18 scale */
 } bincp_noise_law;
 
 /* One block of Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as
@@ -56,11 +59,22 @@ void bincp_noise_words(bincp_noise_key key, size_t first, size_t n, uint64_t *ou
  * probability to within n 2^-64. */
 void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept);
 
+/* out[j] uniform on the odd multiples of 2^-53 in (0, 1): never 0, 1/2 or 1, and 1 - out[j] and
+ * 2 min(out[j], 1 - out[j]) are exact. */
+void bincp_noise_unit_f64(bincp_noise_key key, size_t n, double *out);
+
 /* out[j] = x[j] flipped between 0 and 1: 0 -> 1 with probability p_plus, 1 -> 0 with probability
  * p_minus, both resolved to 2^-64 (0 never, 1 always). Whatever is not 0 counts as 1. */
 void bincp_noise_flip_f32(double p_plus, double p_minus, bincp_noise_key key, size_t n,
                           const float *x, float *out);
 void bincp_noise_flip_f64(double p_plus, double p_minus, bincp_noise_key key, size_t n,
                           const double *x, double *out);
+
+/* out[j] = x[j] or, as often as bincp_noise_flip_* would flip it (and then at the same keys), one of
+ * the k - 1 other categories 0 .. k - 1, each with a probability of 1/(k - 1) to 2^-64. */
+void bincp_noise_categorical_f32(uint32_t k, double p_plus, double p_minus, bincp_noise_key key,
+                                 size_t n, const float *x, float *out);
+void bincp_noise_categorical_f64(uint32_t k, double p_plus, double p_minus, bincp_noise_key key,
+                                 size_t n, const double *x, double *out);
 
 #endif

@@ -6,8 +6,10 @@
 #include "operators.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "knapsack.h"
+#include "location.h"
 #include "normal.h"
 #include "two_sum.h"
 
@@ -124,6 +126,18 @@ static double regions_upper(double p, const void *params)
     return outside(p) ? NAN : bincp_regions_upper(params, p);
 }
 
+static double laplace_uniform_lower(double p, const void *params)
+{
+    const double *shifts = params;
+    return fmax(bincp_laplace_lower(p, &shifts[0]), uniform_lower(p, &shifts[1]));
+}
+
+static double laplace_uniform_upper(double p, const void *params)
+{
+    const double *shifts = params;
+    return fmin(bincp_laplace_upper(p, &shifts[0]), uniform_upper(p, &shifts[1]));
+}
+
 static const struct {
     const char *name;
     bincp_bound_fn lower, upper;
@@ -133,6 +147,12 @@ static const struct {
     [BINCP_UNIFORM] = {"uniform", uniform_lower, uniform_upper},
     [BINCP_REGIONS] = {"regions", regions_lower, regions_upper},
     [BINCP_STEPS] = {"steps", steps_lower, steps_upper},
+    [BINCP_LAPLACE] = {"laplace", bincp_laplace_lower, bincp_laplace_upper},
+    [BINCP_LAPLACE_UNIFORM] = {"laplace or uniform", laplace_uniform_lower, laplace_uniform_upper},
+    [BINCP_EXPP] = {"expp", bincp_expp_lower, bincp_expp_upper},
+    [BINCP_SECH] = {"exp2", bincp_sech_lower, bincp_sech_upper},
+    [BINCP_PARETO] = {"pareto", bincp_pareto_lower, bincp_pareto_upper},
+    [BINCP_ROOT] = {"expp, p = 1/2", bincp_root_lower, bincp_root_upper},
 };
 
 bincp_operator bincp_operator_make(bincp_builtin kind, const void *params)
@@ -150,7 +170,54 @@ bincp_operator bincp_operator_make(bincp_builtin kind, const void *params)
 void bincp_bound_fill(bincp_bound_fn bound, const void *params, const double *p, size_t n,
                       double *out)
 {
+    if (bound == regions_lower) {
+        bincp_regions_lower_fill(params, p, n, out);
+        return;
+    }
     for (size_t i = 0; i < n; ++i) {
         out[i] = bound(p[i], params);
     }
+}
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static double double_of(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Bisects the bit patterns, which order non-negative doubles, so that the steps are 62 at most at any
+ * scale. `beyond` is returned, not a midpoint: lower(beyond) > p proves that the exact bound is
+ * above p there, also where rounding makes `lower` waver. */
+double bincp_generalised_inverse(bincp_bound_fn lower, const void *params, double p)
+{
+    double value = lower(1.0, params);
+    if (outside(p) || isnan(value)) {
+        return NAN;
+    }
+    if (value <= p) {
+        return 1.0;
+    }
+    uint64_t inside = bits_of(0.0); /* lower(0) <= 0 <= p by the law */
+    uint64_t beyond = bits_of(1.0);
+    while (beyond - inside > 1) {
+        const uint64_t middle = inside + (beyond - inside) / 2;
+        value = lower(double_of(middle), params);
+        if (isnan(value)) {
+            return NAN;
+        }
+        if (value <= p) {
+            inside = middle;
+        } else {
+            beyond = middle;
+        }
+    }
+    return double_of(beyond);
 }

@@ -1,9 +1,50 @@
-"""Hypothesis: the same examples on every run of continuous integration, new ones elsewhere."""
+"""The wheel, built once a session; and the same examples of Hypothesis on every run of CI."""
 
 import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+ROOT = Path(__file__).parent.parent
 
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a wheel from a source distribution, as an index would get them."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = (
+        "import sys; from setuptools import build_meta; print(build_meta.build_sdist(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", build, folder]
+    made = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    sdist = folder / made.stdout.splitlines()[-1]
+    run_pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, sdist)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpack the wheel into an otherwise empty folder."""
+    folder = tmp_path_factory.mktemp("site")
+    zipfile.ZipFile(wheel).extractall(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pip() -> Callable[..., None]:
+    return run_pip
+
+
+def run_pip(*arguments: object, executable: object = sys.executable) -> None:
+    command = [str(executable), "-I", "-m", "pip", "--quiet", *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

@@ -390,7 +390,7 @@ def test_registered_operators_are_known_by_name(capsys, monkeypatch):  # B077
 @pytest.mark.parametrize(
     ("noise", "ball", "message"),
     [
-        ("gauss:sigma=1", "l2:r=1", "unknown smoothing 'gauss'; known are gaussian:sigma"),
+        ("gauss:sigma=1", "l2:r=1", "unknown smoothing 'gauss'; known are .*gaussian:sigma"),
         ("gaussian:sigma=1", "l3:r=1", "unknown ball 'l3'; known are .*l2:r,dim"),
         ("gaussian:scale=1", "l2:r=1", "gaussian takes sigma, each once, got 'scale=1'"),
         ("gaussian:sigma=1,sigma=2", "l2:r=1", "each once"),
@@ -476,7 +476,7 @@ def test_other_ends(capsys, monkeypatch, failure):
     def stop(*_):
         raise failure
 
-    monkeypatch.setattr("bincp.cli.certify", stop)
+    monkeypatch.setattr("bincp.cli._certify.certify", stop)
     status = main(["certify", *SPEC, "--p", "0.5"])
     err = capsys.readouterr().err
     if failure is KeyboardInterrupt:
@@ -624,3 +624,53 @@ def test_plan_with_a_loss_and_a_picture(folder, capsys):
 )
 def test_plans_that_cannot_be_meant(folder, capsys, options, message):
     assert message in fail(capsys, "plan", *ATTACK, *options, status=2)
+
+
+# ---- certify --list and --plot, bench -------------------------------------------------------
+
+
+def test_certify_lists_what_is_registered(capsys):
+    listed = json.loads(run(capsys, "certify", "--list", "--json"))["registered"]
+    assert [row["operator"] for row in listed] == [origin for *_, origin in bincp.registered()]
+    assert "sparse-flip:p_plus,p_minus" in run(capsys, "certify", "--list")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--p", "0.5"], "--smoothing is needed, or --list"),
+        ([*SPEC[:2], "--p", "0.5"], "--ball is needed, or --list"),
+        ([*SPEC], "--p is needed, or --list"),
+        ([*SPEC, "--list"], "--smoothing must be left out with --list"),
+        (["--p", "0.5", "--list"], "--p must be left out with --list"),
+    ],
+)
+def test_certify_needs_a_pair_or_the_list(capsys, arguments, message):
+    assert main(["certify", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_certify_draws_both_bounds(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "bounds.svg"
+    out = run(capsys, "certify", *SPEC, "--p", "0.5", "--plot", str(picture), "--json")
+    assert json.loads(out)["plot"] == str(picture)
+    assert picture.read_text().startswith("<?xml")
+    assert main(["certify", *SPEC, "--p", "0.5", "--plot", str(tmp_path / "a.docx")]) == 2
+
+
+def test_bench_measures_what_is_named(capsys):
+    options = ["--only", "SparseFlip", "Uniform", "--size", "50", "--seconds", "0.001"]
+    result = json.loads(run(capsys, "bench", *options, "--json"))
+    assert {row["smoothing"].split("(")[0] for row in result["rows"]} == {"SparseFlip", "Uniform"}
+    for row in result["rows"]:
+        assert min(row["scalar"], row["scalar_baseline"], row["batch"], row["batch_baseline"]) > 0
+    assert "ratio to" in run(capsys, "bench", *options)
+
+
+@pytest.mark.parametrize(
+    "options", [["--only", "Nothing"], ["--size", "0"], ["--seconds", "0"], ["--seconds", "x"]]
+)
+def test_bench_refuses(capsys, options):
+    assert main(["bench", *options]) == 2
+    assert options[0] in capsys.readouterr().err

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bincp import demo, noise
+from bincp import demo
 from bincp.cli import main
+from bincp.noise import _laws
 
 scipy_stats = pytest.importorskip("scipy.stats")
 for package in ("torch", "sklearn", "matplotlib", "tqdm"):
@@ -86,7 +87,7 @@ def test_attack_draws_noise_of_its_own(trial, monkeypatch):
     def secret(*_, **__):
         raise AssertionError("the attack asked for the noise of the test")
 
-    monkeypatch.setattr(noise, "fill", secret)
+    monkeypatch.setattr(_laws, "fill", secret)
     trial._attack(0.2, smoothed=True)
     with pytest.raises(AssertionError, match="noise of the test"):  # it would have been noticed
         trial._counts(trial.images, 0.5)
@@ -94,13 +95,13 @@ def test_attack_draws_noise_of_its_own(trial, monkeypatch):
 
 def test_calibration_and_test_use_the_noise_of_their_phase(trial, monkeypatch):
     phases = []
-    fill = noise.fill
+    fill = _laws.fill
 
     def watched(*arguments, phase, **options):
         phases.append(phase)
         fill(*arguments, phase=phase, **options)
 
-    monkeypatch.setattr(noise, "fill", watched)
+    monkeypatch.setattr(_laws, "fill", watched)
     trial.calibrate([], trial.images, trial.labels)
     assert set(phases) == {"calibration"}
     phases.clear()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bincp import _noise
-from bincp.noise import _additive, _keys, _laws, draw
-from bincp.smoothing import Gaussian, SparseFlip, Uniform
+from bincp.noise import _keys, _laws, draw
+from bincp.smoothing import Gaussian, Laplace, SparseFlip, Uniform
 
 ROOT = Path(__file__).parents[1]
 
@@ -104,6 +104,33 @@ def test_uniform_is_the_word_as_a_signed_number(seed, id, number, n):  # noqa: A
     assert u[0] == np.float32((first + 0.5) / 2**32)
 
 
+@given(seed=seeds, id=ids, number=draw_numbers, n=st.integers(1, 150))
+@settings(deadline=None, max_examples=40)
+def test_laplace_is_a_sign_and_the_logarithm_of_31_bits(seed, id, number, n):  # noqa: A002
+    z = row(Laplace(1.0), n, seed=seed, id=id, number=number).astype(np.float64)
+    w = words(n, seed=seed, stream=0, id=id, number=number)
+    # Rounded once before the logarithm: of numbers near 1 the rounding is all that counts.
+    u = (w % 2**31 + 0.5).astype(np.float32).astype(np.float64) / 2**31
+    expected = np.where(w >= 2**31, -1, 1) * -np.log(u)
+    np.testing.assert_allclose(z, expected, rtol=2e-7, atol=0)
+    assert -np.log(0.5 / 2**31) == pytest.approx(22.18, abs=0.005)
+
+
+@given(seed=seeds, id=ids, number=draw_numbers, n=st.integers(1, 150))
+@settings(deadline=None, max_examples=40)
+def test_wide_numbers_are_52_bits_and_a_half(seed, id, number, n):  # noqa: A002
+    for stream in (0, 1, 4, 5):
+        key = {"seed": seed, "id": id, "number": number}
+        first, second = (words(n, stream=s, **key) for s in (stream, stream + 0x80))
+        u = np.empty((1, n))
+        _noise.wide_unit_numbers(seed, stream, np.array([id]), np.array([number]), u)
+        exact = [
+            Fraction(2 * (int(a) * 2**20 + int(b) // 2**12) + 1, 2**53)
+            for a, b in zip(first, second, strict=True)
+        ]
+        assert [Fraction(value) for value in u[0]] == exact
+
+
 @given(
     seed=seeds,
     id=ids,
@@ -177,7 +204,7 @@ def test_flip_frequencies():
 
 
 @given(
-    smoothing=st.sampled_from([Gaussian(0.5), Uniform(0.5), SparseFlip(0.3, 0.6)]),
+    smoothing=st.sampled_from([Gaussian(0.5), Uniform(0.5), Laplace(0.5), SparseFlip(0.3, 0.6)]),
     dtype=st.sampled_from([np.float32, np.float64]),
     n=st.integers(1, 5),
     m=st.integers(1, 5),
@@ -214,7 +241,9 @@ def test_float64_gets_the_same_noise_widened():
     np.testing.assert_array_equal(row(Gaussian(0.3), 100, x=x), x[0] + wide)
 
 
-@pytest.mark.parametrize("smoothing", [Gaussian(1.0), Uniform(1.0), SparseFlip(0.5, 0.5)])
+@pytest.mark.parametrize(
+    "smoothing", [Gaussian(1.0), Uniform(1.0), Laplace(1.0), SparseFlip(0.5, 0.5)]
+)
 def test_keys_share_nothing(smoothing):
     """Seeds beyond 32 bits count (torch's CPU generator drops them), ids beyond 32 bits, phases."""
     keys = [
@@ -257,7 +286,7 @@ def test_coverage_needs_independent_calibration_noise(shared, expected):
 
 @given(scale=st.floats(1e-300, 3e38))
 def test_scales_are_rounded_up(scale):
-    rounded = _additive._float32_at_least(scale)
+    rounded = _laws.float32_at_least(scale)
     assert float(np.float32(rounded)) == rounded >= scale
     assert float(np.nextafter(np.float32(rounded), np.float32(0))) < scale
 
@@ -320,9 +349,14 @@ def test_every_build_gives_the_same_bits(compiler, flags, tmp_path):
         out = np.empty_like(x)
         args = (key, ctypes.c_size_t(n), ctypes.c_void_p(x.ctypes.data))
         address = ctypes.c_void_p(out.ctypes.data)
-        for law, smoothing in ((0, Gaussian(0.25)), (1, Uniform(0.25))):
+        for law, smoothing in ((0, Gaussian(0.25)), (1, Uniform(0.25)), (3, Laplace(0.25))):
             lib.bincp_noise_add_f32(law, ctypes.c_float(0.25), *args, address)
             np.testing.assert_array_equal(out, row(smoothing, n, **where))
+        wide, expected = np.empty(n), np.empty((1, n))
+        lib.bincp_noise_unit_f64(key, ctypes.c_size_t(n), ctypes.c_void_p(wide.ctypes.data))
+        where_wide = np.array([where["id"]]), np.array([number])
+        _noise.wide_unit_numbers(where["seed"], _noise.TEST, *where_wide, expected)
+        np.testing.assert_array_equal(wide, expected[0])
         p_plus, p_minus = ctypes.c_double(0.01), ctypes.c_double(0.6)
         lib.bincp_noise_flip_f32(p_plus, p_minus, *args, address)
         np.testing.assert_array_equal(out, row(SparseFlip(0.01, 0.6), n, **where))
@@ -341,7 +375,8 @@ def test_c_program_is_clean_under_sanitizers(tmp_path):
         pytest.skip("no gcc")
     program = tmp_path / "test_noise"
     flags = ["-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    sources = [str(ROOT / "tests/c/test_noise.c"), str(ROOT / "csrc/noise.c")]
+    files = ("tests/c/test_noise.c", "csrc/noise.c", "csrc/splitting.c")
+    sources = [str(ROOT / file) for file in files]
     subprocess.run(
         [gcc, *flags, f"-I{ROOT}/csrc", *sources, "-o", str(program), "-lm"],
         check=True,
@@ -356,7 +391,7 @@ X = np.zeros((2, 3), np.float32)
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"smoothing": "gauss"}, TypeError, "Gaussian, SparseFlip, Uniform, got 'gauss'"),
+        ({"smoothing": "gauss"}, TypeError, "Gaussian, .*, SparseFlip, Uniform, .*, got 'gauss'"),
         ({"smoothing": Gaussian(1e39)}, ValueError, "float32 can hold, got 1e\\+39"),
         ({"x": X.astype(np.float16)}, ValueError, r"float64 \(noise of 16 bits .*\), got float16"),
         ({"x": X.astype(np.int64)}, ValueError, r"float64 \(.*astype\(np.float32\)`\), got int64"),

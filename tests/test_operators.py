@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from bincp import Certificate, certify
 from bincp._operators import Operator, sparse_masses
 from bincp.balls import L1, L2, Ball, Flips, Linf
-from bincp.errors import CertificateError
 from bincp.smoothing import Gaussian, Smoothing, SparseFlip, Uniform
 
 DATA = Path(__file__).parent / "data"
@@ -250,15 +249,6 @@ def test_uniform_against_fractions(p: float, r: float, half_width: float) -> Non
     lower, upper = max(Fraction(p) - shift, Fraction(0)), min(Fraction(p) + shift, Fraction(1))
     certificate = certify(Uniform(half_width), L1(r))
     assert_uniform(certificate, p, Exact(lower, 1 - lower, 400), Exact(upper, 1 - upper, 400))
-
-
-@pytest.mark.parametrize("ball", [L2(0.25, dim=3072), Linf(0.25, dim=3072)])
-def test_f005_uniform_noise_does_not_take_another_ball_for_l1(ball: Ball) -> None:
-    """F005: the l1 bound at an l2 radius is 0.7557 where the truth is 0."""
-    scheme = Uniform(0.5 * math.sqrt(3))
-    assert certify(scheme, L1(0.25)).lower(0.9) == pytest.approx(0.7556624327025936, rel=1e-14)
-    with pytest.raises(CertificateError, match="Uniform can certify L1"):
-        certify(scheme, ball)
 
 
 # ---- sparse flips ---------------------------------------------------------------------------

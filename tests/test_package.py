@@ -1,4 +1,4 @@
-"""What is shipped: imports, public names, examples, the wheel, and packages built against it."""
+"""What is shipped: imports, public names, examples, and the wheel."""
 
 import doctest
 import importlib
@@ -15,17 +15,13 @@ import pytest
 import bincp
 
 ROOT = Path(__file__).parent.parent
+QUOTED = ("pixel_ball", "pixel_numba", "pixel_ctypes", "setup")  # examples, in this order
 PUBLIC_MODULES = {
     "bincp.adapters",
     "bincp.attacks",
     "bincp.balls",
     "bincp.baselines",
-    "bincp.baselines.cas",
-    "bincp.baselines.ibp",
-    "bincp.baselines.rcp1",
-    "bincp.baselines.rscp",
-    "bincp.baselines.vanilla",
-    "bincp.baselines.vrcp",
+    "bincp.bench",
     "bincp.calibration",
     "bincp.certificates",
     "bincp.classification",
@@ -38,6 +34,8 @@ PUBLIC_MODULES = {
     "bincp.mondrian",
     "bincp.noise",
     "bincp.planning",
+    "bincp.plots",
+    "bincp.radii",
     "bincp.registry",
     "bincp.risk",
     "bincp.sampling",
@@ -178,44 +176,14 @@ def test_readme_examples_run(tmp_path):
 
 
 def test_readme_quotes_the_embedding_that_is_tested():
-    example = ROOT / "tests" / "downstream" / "robust_counts.pyx"
-    assert code_fences("cython") == [example.read_text()]
+    examples = ROOT / "tests" / "downstream"
+    assert code_fences("cython") == [(examples / "pixel_cython.pyx").read_text()]
+    assert code_fences("c") == [(examples / "pixel_c.c").read_text()]
+    quoted = [(examples / f"{name}.py").read_text() for name in QUOTED]
+    assert code_fences("py") == quoted
 
 
 # ---- the wheel -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Build a wheel from a source distribution, as an index would get them."""
-    folder = tmp_path_factory.mktemp("dist")
-    build = """
-        import sys
-        from setuptools import build_meta
-        print(build_meta.build_sdist(sys.argv[1]))
-    """
-    sdist = python_in_root(build, folder).splitlines()[-1]
-    pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, folder / sdist)
-    return next(folder.glob("*.whl"))
-
-
-def python_in_root(code, *arguments):
-    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-
-
-def pip(*arguments, executable=sys.executable):
-    command = [executable, "-I", "-m", "pip", "--quiet", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-
-
-@pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
-    """Unpack the wheel into an otherwise empty folder."""
-    folder = tmp_path_factory.mktemp("site")
-    zipfile.ZipFile(wheel).extractall(folder)
-    return folder
 
 
 @pytest.mark.slow
@@ -224,6 +192,7 @@ def test_the_wheel_holds_everything_that_users_build_on(wheel):
     assert "cp311-abi3" in wheel.name or sys.version_info < (3, 11)
     for module in ("_binomial", "_count", "_noise", "_operators", "_sequential"):
         assert f"bincp/{module}.pxd" in names
+    for module in ("_binomial", "_capi", "_count", "_foreign", "_noise", "_operators"):
         assert f"bincp/{module}.pyi" in names
         assert any(name.startswith(f"bincp/{module}.") and name.endswith(".so") for name in names)
     assert {"bincp/include/bincp/bincp.h", "bincp/py.typed"} <= names
@@ -233,7 +202,7 @@ def test_the_wheel_holds_everything_that_users_build_on(wheel):
 
 
 @pytest.mark.slow
-def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):  # B070
+def test_the_wheel_works_in_an_empty_environment(wheel, pip, tmp_path):  # B070
     venv.create(tmp_path / "venv", with_pip=True)
     executable = tmp_path / "venv" / "bin" / "python"
     pip("install", "-c", ROOT / "constraints.txt", wheel, executable=executable)
@@ -249,51 +218,3 @@ def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):  # B070
     )
     assert script.returncode == 0
     assert "certify" in script.stdout
-
-
-@pytest.mark.slow
-def test_a_cython_package_builds_against_the_wheel(installed, tmp_path):
-    """The example of the README: C-level calls without the GIL, from another package."""
-    example = ROOT / "tests" / "downstream" / "robust_counts.pyx"
-    (tmp_path / example.name).write_text(example.read_text())
-    (tmp_path / "setup.py").write_text(
-        textwrap.dedent(
-            """
-            import bincp
-            from Cython.Build import cythonize
-            from setuptools import Extension, setup
-
-            extension = Extension(
-                "robust_counts", ["robust_counts.pyx"], include_dirs=[bincp.get_include()]
-            )
-            setup(name="robust_counts", ext_modules=cythonize([extension], language_level=3))
-            """
-        )
-    )
-    environment = {"PYTHONPATH": str(installed), "PATH": "/usr/bin:/bin:/usr/local/bin"}
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-        cwd=tmp_path,
-        env=environment,
-        check=True,
-        capture_output=True,
-    )
-    code = """
-        import sys
-        sys.path.insert(0, ".")
-        import bincp, robust_counts
-        assert "site" in bincp.__file__, bincp.__file__
-        certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
-        value = robust_counts.certified_probability(certificate.operator, 90, 100, 1e-3)
-        expected = certificate.lower(bincp.clopper_pearson_lower(90, 100, 1e-3))
-        assert value == expected, (value, expected)
-        print("ok")
-    """
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert result.stdout.strip() == "ok", result.stderr

@@ -71,8 +71,8 @@ def test_built_in_pairs_are_listed_with_their_origin() -> None:
     [
         (
             Uniform(0.5),
-            L2(0.1),
-            r"\(Uniform, L2\): Uniform can certify L1.*; bincp.register adds more",
+            Flips(1, 1),
+            r"\(Uniform, Flips\): Uniform can certify L1.*; bincp.register adds more",
         ),
         (Gaussian(0.5), Flips(1, 1), r"Gaussian can certify L2, L1, Linf.*; bincp.register adds"),
         (Mask(0.5), L2(0.1), "nothing is known for Mask; bincp.register adds more"),
@@ -349,7 +349,7 @@ def test_description_of_parameters_that_json_lacks() -> None:
     assert described["ball"] == {
         "type": "Weighted",
         "weights": "array([1, 2])",
-        "nested": {"size": 2},
+        "nested": {"type": "Patch", "size": 2},
         "options": {"1": 3, "x": [0.5, None]},
     }
     assert bincp.certify(Mask(0.5), Bare()).describe()["ball"] == {"type": "Bare"}
@@ -406,7 +406,7 @@ def test_entry_points_are_found_when_a_pair_is_first_missing(run: Callable[..., 
         bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
         assert "stains" not in sys.modules  # built-in pairs load nothing
         try:
-            bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L2(0.1))
+            bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.Flips(1, 1))
         except bincp.CertificateError as error:
             print(error)
         import stains
@@ -414,7 +414,7 @@ def test_entry_points_are_found_when_a_pair_is_first_missing(run: Callable[..., 
         """,
         stains=PLUGIN,
     )
-    assert "Uniform can certify L1, Stain" in done.stdout
+    assert "Uniform can certify L1, Linf, L2, Stain" in done.stdout
     assert done.stdout.splitlines()[-1] == "0.5"
     assert done.stderr == ""
 

@@ -28,10 +28,10 @@ from bincp.sampling import (  # noqa: E402
     sample_scores,
 )
 from bincp.sequential import boundaries  # noqa: E402
-from bincp.smoothing import Gaussian, SparseFlip, Uniform  # noqa: E402
+from bincp.smoothing import Exp2, Gaussian, Pareto, SparseFlip, Uniform  # noqa: E402
 
 D, K = 6, 4
-SCHEMES = [Gaussian(0.5), Uniform(0.5), SparseFlip(0.1, 0.4)]
+SCHEMES = [Gaussian(0.5), Uniform(0.5), Pareto(0.5, 3), Exp2(0.5), SparseFlip(0.1, 0.4)]
 
 
 def first_coordinates(x):
@@ -320,7 +320,7 @@ class TestBadInput:
             ({"x": torch.zeros(3, 6, dtype=torch.bfloat16)}, ValueError, "got torch.bfloat16"),
             ({"x": torch.zeros(3, 6).half()}, ValueError, "`x` must be float32 .* got float16"),
             ({"x": inputs(0)}, ValueError, "`x` must have shape .* not be empty"),
-            ({"smoothing": L2(1.0)}, TypeError, "`smoothing` must be one of Gaussian, SparseFlip"),
+            ({"smoothing": L2(1.0)}, TypeError, "`smoothing` must be one of .*SparseFlip"),
             ({"n_samples": 0}, ValueError, "`n_samples` must be in"),
             ({"n_samples": 4.0}, TypeError, "`n_samples` must be an integer"),
             ({"phase": "Test"}, ValueError, "`phase` must be 'calibration' or 'test', got 'Test'"),

@@ -9,9 +9,8 @@ from bincp.certificates import Certificate
 from bincp.registry import register_built_in
 from bincp.smoothing import SplittingNoise
 
-# 10/255 in single precision, or a sum of differences of such pixels, must not pass for less than 10
-# steps of the grid.
-_ROUNDING = 1 + Fraction(1, 2**23)
+# A radius of 10/255 is ten steps of the grid, also where single precision made it a little less.
+_ROUNDING = 1 + Fraction(1, 2**22)
 
 
 @register_built_in(SplittingNoise, L1)
@@ -22,8 +21,8 @@ def splitting_l1(smoothing: SplittingNoise, ball: L1) -> Certificate:
     e / (2 half_width); where none does, the copies are equal. So an event gains or loses no more
     than r / (2 half_width), whatever the joint law of the offsets. On a grid, a coordinate that
     moves by e steps falls into another cell for at most e of the L offsets: a count of copies
-    changes by at most floor(r grid), and the l1 norm of a difference of grid points is a multiple
-    of 1 / grid. The radius is rounded up by 2^-23 of itself before that, single precision.
+    changes by at most floor(r grid), for the l1 distance of the grid points that the inputs stand
+    for. The radius is rounded up by 2^-22 of itself before that.
     """
     if smoothing.grid is None:
         shift = float_above(Fraction(ball.r) / (2 * Fraction(smoothing.half_width)))

@@ -5,7 +5,18 @@ Radii are in the units of the tensor that gets the noise.
 
 from bincp.balls._ablations import L0, EditDistance, Patch
 from bincp.balls._base import Ball
-from bincp.balls._flips import Flips
+from bincp.balls._flips import CategoricalFlips, Flips, Joint
 from bincp.balls._norms import L1, L2, Linf
 
-__all__ = ["L0", "L1", "L2", "Ball", "EditDistance", "Flips", "Linf", "Patch"]
+__all__ = [
+    "L0",
+    "L1",
+    "L2",
+    "Ball",
+    "CategoricalFlips",
+    "EditDistance",
+    "Flips",
+    "Joint",
+    "Linf",
+    "Patch",
+]

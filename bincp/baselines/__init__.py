@@ -6,12 +6,12 @@ ball), "clean" (without an attack only) or "none" (a published heuristic). All t
 exact arithmetic and compare ``>=``; what the published code does otherwise is in the notes.
 """
 
-from bincp.baselines.cas import CAS
-from bincp.baselines.ibp import interval_bounds, tps_bounds
-from bincp.baselines.rcp1 import RCP1
-from bincp.baselines.rscp import RSCP, RankedRSCP
-from bincp.baselines.vanilla import SmoothedCP, VanillaCP
-from bincp.baselines.vrcp import VRCP, LipRCP
+from bincp.baselines._cas import CAS
+from bincp.baselines._ibp import interval_bounds, tps_bounds
+from bincp.baselines._rcp1 import RCP1
+from bincp.baselines._rscp import RSCP, RankedRSCP
+from bincp.baselines._vanilla import SmoothedCP, VanillaCP
+from bincp.baselines._vrcp import VRCP, LipRCP
 
 __all__ = [
     "CAS",

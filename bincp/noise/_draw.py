@@ -30,7 +30,8 @@ def draw(
     ----------
     smoothing : Smoothing
         The smoothing scheme, one of `bincp.smoothing`. SparseFlip needs inputs of zeros and ones,
-        SplittingNoise inputs in [0, 1], on its grid if it has one.
+        CategoricalFlip the codes 0, 1, ..., k - 1, Joint its `n_adjacency`, and SplittingNoise
+        inputs in [0, 1], on its grid if it has one.
     x : array (n, ...)
         Inputs, float32 or float64.
     n_samples : int
@@ -60,13 +61,22 @@ def draw(
     -----
     Philox4x32-10 [1]_ keyed by the seed, with (element, draw, id, phase) as its counter. Gaussians
     come from it by the Box-Muller transform with 32 bits for the radius (to 6.76 standard
-    deviations), uniform noise on [-half_width, half_width] from one word an element, flips by
-    comparison with probabilities resolved to 2**-64.
+    deviations), uniform noise on [-half_width, half_width] from one word an element, Laplace noise
+    from a sign and 31 bits (to 22.18 scales), flips by comparison with probabilities resolved to
+    2**-64.
+
+    The other laws are computed in float64 and rounded last. Pareto noise is a quantile of a number
+    of 53 bits, Expp a uniform number times a random width; their coordinates are independent. The
+    noise of UniformBall, Exp1, Exp2, ExpInf and PowInf is a direction, uniform on the unit sphere
+    of its norm, times an independent radius [2]_. A scheme whose largest draws are beyond float32
+    is refused, and so are inputs of too many or too few elements for a scheme.
 
     References
     ----------
     .. [1] J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2, 3",
        SC 2011.
+    .. [2] G. Yang, T. Duan, J. E. Hu, H. Salman, I. Razenshteyn and J. Li, "Randomized smoothing of
+       all shapes and sizes", ICML 2020.
 
     Examples
     --------

@@ -15,6 +15,11 @@ FloatArray = npt.NDArray[np.floating[Any]]
 
 PHASES = {"calibration": _noise.CALIBRATION, "test": _noise.TEST}
 SCORE_STREAMS = {"calibration": _noise.CALIBRATION_SCORE, "test": _noise.TEST_SCORE}
+# Where noise is a direction times a radius, the radius has a stream of its own.
+RADIUS_STREAMS = {
+    _noise.CALIBRATION: _noise.CALIBRATION_RADIUS,
+    _noise.TEST: _noise.TEST_RADIUS,
+}
 MAX_SAMPLES = 2**31 - 1
 _MAX_WORDS = 2**33  # see csrc/noise.h
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from bincp import _noise
 from bincp.noise._keys import PHASES, FloatArray, IntArray, Phase
+from bincp.smoothing import Smoothing
 
 
 class Law(Protocol):
@@ -29,8 +30,18 @@ class Law(Protocol):
 
 @singledispatch
 def law_of(smoothing: object) -> Law:
-    known = ", ".join(sorted(t.__name__ for t in law_of.registry if t is not object))
+    known = ", ".join(sorted(t.__name__ for t in law_of.registry if issubclass(t, Smoothing)))
     raise TypeError(f"`smoothing` must be one of {known}, got {smoothing!r}")
+
+
+def float32_at_least(scale: float) -> float:
+    """Round a scale up to float32: a certificate for less noise than was drawn still holds."""
+    if scale > float(np.finfo(np.float32).max):
+        raise ValueError(f"`smoothing` must have a scale that float32 can hold, got {scale:g}")
+    nearest = np.float32(scale)
+    # Compared as Python floats: NumPy would round `scale` to float32 first.
+    below = float(nearest) < scale
+    return float(np.nextafter(nearest, np.float32(np.inf)) if below else nearest)
 
 
 def check_inputs(smoothing: object, x: npt.NDArray[Any]) -> None:

@@ -50,8 +50,8 @@ class RobustClassifier:
     After `calibrate`, the set that `predict` returns for a new input contains its true label with
     probability at least 1 - alpha, also if the input was perturbed inside the ball, provided that
     calibration inputs and the clean test input are exchangeable, and that the adversary does not
-    know the test noise (see the notes of `bincp.sampling`). The probability is over the calibration
-    data, the test input and all noise. No assumption is made about the model.
+    know the test noise (see `bincp.sampling`). The probability is over the calibration data,
+    the test input and all noise. No assumption is made about the model.
 
     Parameters
     ----------

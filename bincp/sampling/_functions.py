@@ -47,8 +47,7 @@ def sample_scores(
     n_samples : int
         Draws for each input, m.
     phase : "calibration" or "test"
-        What the scores are for. The phases use independent noise, see the notes of
-        `bincp.sampling`.
+        What the scores are for. The phases use independent noise, see `bincp.sampling`.
     indices : array-like (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise. If
         one calibration takes several calls, pass ids that differ over all of them.

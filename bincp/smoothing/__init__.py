@@ -4,19 +4,30 @@ Scales are in the units of the tensor that gets the noise.
 """
 
 from bincp.smoothing._ablation import Ablation, BandAblation, BlockAblation, Deletion
-from bincp.smoothing._additive import Gaussian, Uniform
+from bincp.smoothing._additive import Expp, Gaussian, Laplace, Pareto, Uniform
 from bincp.smoothing._base import Smoothing
-from bincp.smoothing._flips import SparseFlip
+from bincp.smoothing._flips import CategoricalFlip, Joint, SparseFlip
+from bincp.smoothing._radial import Exp1, Exp2, ExpInf, PowInf, UniformBall
 from bincp.smoothing._splitting import SplittingNoise
 
 __all__ = [
     "Ablation",
     "BandAblation",
     "BlockAblation",
+    "CategoricalFlip",
     "Deletion",
+    "Exp1",
+    "Exp2",
+    "ExpInf",
+    "Expp",
     "Gaussian",
+    "Joint",
+    "Laplace",
+    "Pareto",
+    "PowInf",
     "Smoothing",
     "SparseFlip",
     "SplittingNoise",
     "Uniform",
+    "UniformBall",
 ]

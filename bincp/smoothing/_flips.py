@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bincp._validation import check_probability
+from bincp._validation import check_integer, check_probability
 from bincp.smoothing._base import Smoothing, set_parameters
 
 _LEAST_FLIP = 1e-300  # below it the masses of regions come near the subnormal numbers
@@ -47,6 +47,99 @@ class SparseFlip(Smoothing):
             p_plus=_flip_probability("p_plus", self.p_plus),
             p_minus=_flip_probability("p_minus", self.p_minus),
         )
+
+
+@dataclass(frozen=True)
+class CategoricalFlip(Smoothing):
+    """Independent changes of coordinates with k categories, of which category 0 is "zero".
+
+    A zero becomes each of the k - 1 other categories with probability ``p_plus / (k - 1)``; any
+    other category becomes each of the k - 1 categories that it is not, zero among them, with
+    probability ``p_minus / (k - 1)``. With k = 2 this is `SparseFlip`.
+
+    Inputs to be sampled are tensors of codes: 0.0, 1.0, ..., k - 1.
+
+    Parameters
+    ----------
+    k : int
+        Number of categories, in [2, 2^24]: codes are whole numbers in float32.
+    p_plus : float
+        Probability that a zero changes, in [0, 1].
+    p_minus : float
+        Probability that another category changes, in [0, 1].
+
+    Raises
+    ------
+    TypeError
+        If `k` is not an integer, or a probability not a real number.
+    ValueError
+        If `k` is out of range, or a probability outside [0, 1], or positive and below 1e-300.
+
+    References
+    ----------
+    Bojchevski, Gasteiger and Günnemann, "Efficient robustness certificates for discrete data:
+    sparsity-aware randomized smoothing for graphs, images and more", ICML 2020, the section on
+    discrete data.
+
+    Examples
+    --------
+    >>> CategoricalFlip(k=3, p_plus=0.01, p_minus=0.6)
+    CategoricalFlip(k=3, p_plus=0.01, p_minus=0.6)
+    """
+
+    k: int
+    p_plus: float
+    p_minus: float
+
+    def __post_init__(self) -> None:
+        set_parameters(
+            self,
+            k=check_integer("k", self.k, low=2, high=2**24),
+            p_plus=_flip_probability("p_plus", self.p_plus),
+            p_minus=_flip_probability("p_minus", self.p_minus),
+        )
+
+
+@dataclass(frozen=True)
+class Joint(Smoothing):
+    """Two sub-spaces of the input, each with a discrete scheme of its own.
+
+    Parameters
+    ----------
+    adjacency, attributes : SparseFlip, CategoricalFlip or Joint
+        The schemes of the two parts; their noise is independent.
+    n_adjacency : int, optional
+        Number of leading elements of an input, flattened, that are the first part. Needed to draw
+        noise; a certificate does not depend on it.
+
+    Raises
+    ------
+    TypeError
+        If a part is not a smoothing scheme, or `n_adjacency` not an integer.
+    ValueError
+        If `n_adjacency` is negative.
+
+    References
+    ----------
+    Bojchevski, Gasteiger and Günnemann, ICML 2020, the section on joint certificates.
+
+    Examples
+    --------
+    >>> Joint(adjacency=SparseFlip(0.001, 0.4), attributes=SparseFlip(0.01, 0.6)).attributes
+    SparseFlip(p_plus=0.01, p_minus=0.6)
+    """
+
+    adjacency: Smoothing
+    attributes: Smoothing
+    n_adjacency: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("adjacency", "attributes"):
+            part = getattr(self, name)
+            if not isinstance(part, Smoothing):
+                raise TypeError(f"`{name}` must be a smoothing scheme, got {part!r}")
+        if self.n_adjacency is not None:
+            set_parameters(self, n_adjacency=check_integer("n_adjacency", self.n_adjacency, low=0))
 
 
 def _flip_probability(name: str, value: object) -> float:

@@ -30,9 +30,10 @@ class SplittingNoise(Smoothing):
         number o in {0, ..., levels - 1} sets the offsets of all coordinates,
         s_i = ((t_i + o) mod levels + 1/2) / grid, with a fixed template t. The `levels` noised
         copies of an input can be enumerated (`bincp.sampling.exact_probabilities`), and then
-        nothing is left to chance. o may also be drawn at random, as every sampler here does. None
-        stands for continuous noise, s_i uniform on (0, 2 half_width) and drawn for each coordinate
-        anew, for any inputs in [0, 1].
+        nothing is left to chance; the samplers draw o uniformly. The radius of a ball is a distance
+        of grid points, however these are rounded to floating-point numbers. None stands for
+        continuous noise, s_i uniform on (0, 2 half_width) and drawn for each coordinate anew, for
+        any inputs in [0, 1].
     seed : int
         Of the template: ``numpy.random.RandomState(seed).randint(levels, size=dim)``, the legacy
         generator of NumPy, whose numbers are the same everywhere. In [0, 2^32). It need not be

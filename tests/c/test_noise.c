@@ -30,7 +30,7 @@ static void test_lengths(void)
 {
     enum { LONGEST = 2100 };
     static float zeros[LONGEST], longest[LONGEST];
-    for (int law = BINCP_NOISE_GAUSSIAN; law <= BINCP_NOISE_UNIT; law++) {
+    for (int law = BINCP_NOISE_GAUSSIAN; law <= BINCP_NOISE_LAPLACE; law++) {
         bincp_noise_add_f32((bincp_noise_law)law, 0.5f, KEY, LONGEST, NULL, longest);
         for (size_t n = 0; n <= LONGEST; n += n < 200 ? 1 : 61) {
             float *out = malloc((n + !n) * sizeof *out), *x = calloc(n + !n, sizeof *x);
@@ -52,6 +52,14 @@ static void test_lengths(void)
             free(wide);
             free(wide_x);
         }
+    }
+    static double units[LONGEST];
+    bincp_noise_unit_f64(KEY, LONGEST, units);
+    for (size_t n = 0; n <= LONGEST; n += n < 200 ? 1 : 61) {
+        double *out = malloc((n + !n) * sizeof *out);
+        bincp_noise_unit_f64(KEY, n, out);
+        CHECK(memcmp(out, units, n * sizeof *out) == 0);
+        free(out);
     }
     bincp_noise_flip_f32(0.3, 0.6, KEY, LONGEST, zeros, longest);
     for (size_t n = 0; n <= LONGEST; n += n < 200 ? 1 : 61) {
@@ -81,7 +89,32 @@ static void test_values(void)
     }
     CHECK(lowest > 0 && lowest < 2e-5);
     CHECK(highest <= 1 && highest > 1 - 2e-5);
+    bincp_noise_add_f32(BINCP_NOISE_LAPLACE, 1.0f, KEY, N, NULL, z);
+    sum = squares = 0;
+    for (size_t j = 0; j < N; j++) {
+        sum += (double)z[j];
+        squares += (double)z[j] * (double)z[j];
+    }
+    CHECK(fabs(sum / N) < 5 * sqrt(2.0 / N));
+    CHECK(fabs(squares / N - 2) < 5 * sqrt(20.0 / N)); /* the fourth moment is 24 */
     free(z);
+}
+
+static void test_wide_units(void)
+{
+    enum { N = 1 << 18 };
+    double *u = malloc(N * sizeof *u);
+    double sum = 0;
+    size_t bad = 0;
+    bincp_noise_unit_f64(KEY, N, u);
+    for (size_t j = 0; j < N; j++) {
+        const double scaled = u[j] * 0x1p53; /* exact */
+        bad += !(u[j] > 0 && u[j] < 1) || fmod(scaled, 2) != 1;
+        sum += u[j];
+    }
+    CHECK(bad == 0);
+    CHECK(fabs(sum / N - 0.5) < 5 * sqrt(1.0 / 12 / N));
+    free(u);
 }
 
 static void test_flips(void)
@@ -176,14 +209,46 @@ static void test_splitting(void)
     }
 }
 
+/* Changes happen where flips do, and lead to any category but the old one; rows are beginnings of
+ * longer rows. */
+static void test_categories(void)
+{
+    enum { N = 1300, K = 5 };
+    static float x[N], out[N], bits[N], flipped[N], shorter[N];
+    static double wide_x[N], wide[N];
+    for (int j = 0; j < N; j++) {
+        x[j] = (float)(j % K);
+        wide_x[j] = j % K;
+        bits[j] = x[j] != 0;
+    }
+    bincp_noise_categorical_f32(K, 0.3, 0.6, KEY, N, x, out);
+    bincp_noise_categorical_f64(K, 0.3, 0.6, KEY, N, wide_x, wide);
+    bincp_noise_categorical_f32(K, 0.3, 0.6, KEY, 77, x, shorter);
+    bincp_noise_flip_f32(0.3, 0.6, KEY, N, bits, flipped);
+    int good = memcmp(shorter, out, 77 * sizeof *out) == 0;
+    for (int j = 0; j < N; j++) {
+        good &= (out[j] != x[j]) == (flipped[j] != bits[j]) && wide[j] == (double)out[j];
+        good &= out[j] >= 0 && out[j] < K;
+    }
+    CHECK(good);
+    bincp_noise_categorical_f32(2, 0.3, 0.6, KEY, N, bits, out);
+    CHECK(memcmp(out, flipped, sizeof out) == 0);
+    bincp_noise_categorical_f32(1 << 24, 1.0, 1.0, KEY, N, x, x); /* in place */
+    for (int j = 0; j < N; j++) {
+        CHECK(x[j] != (float)(j % K) && x[j] < 1 << 24);
+    }
+}
+
 int main(void)
 {
     test_philox();
     test_lengths();
     test_values();
+    test_wide_units();
     test_flips();
     test_words();
     test_keep();
     test_splitting();
+    test_categories();
     return report("noise");
 }

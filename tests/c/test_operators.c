@@ -1,12 +1,14 @@
 /* The normal distribution, the knapsack and the operators alone, for the sanitizers:
  *
  *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
- *       -Ibincp/include tests/c/test_operators.c csrc/normal.c csrc/knapsack.c csrc/operators.c -lm
+ *       -Ibincp/include tests/c/test_operators.c csrc/normal.c csrc/incomplete.c csrc/location.c \
+ *       csrc/knapsack.c csrc/operators.c -lm
  *
  * Arrays are allocated to size, so that the sanitizer sees a step beyond them. Reference values
  * come from tests/data/{gaussian,sparse}.json.
  */
 #include "knapsack.h"
+#include "location.h"
 #include "normal.h"
 #include "operators.h"
 
@@ -98,6 +100,16 @@ static void test_shift(void)
 
 /* ---- knapsack -------------------------------------------------------------------------------- */
 
+static bincp_regions make(const double *clean, const double *perturbed, size_t n, double slack,
+                          double tiny, double *storage)
+{
+    double *workspace = doubles(bincp_regions_workspace(n));
+    const bincp_regions regions =
+        bincp_regions_make(clean, perturbed, n, slack, tiny, storage, workspace);
+    free(workspace);
+    return regions;
+}
+
 static void test_regions_by_hand(void)
 {
     /* Ratios infinity, 2, 1/2 and 0, in this order. */
@@ -108,7 +120,7 @@ static void test_regions_by_hand(void)
         {0.75, 0.25, 1.0}, {1.0, 0.75, 1.0},
     };
     double *storage = doubles(bincp_regions_size(4));
-    const bincp_regions regions = bincp_regions_cumulate(clean, perturbed, 4, 0.0, 0.0, storage);
+    const bincp_regions regions = make(clean, perturbed, 4, 0.0, 0.0, storage);
     for (size_t i = 0; i < LENGTH(expected); ++i) {
         const double p = expected[i][0];
         const double lower = bincp_regions_lower(&regions, p);
@@ -124,14 +136,14 @@ static void test_empty_and_single_regions(void)
 {
     static const double one[] = {1.0};
     double *storage = doubles(bincp_regions_size(1));
-    bincp_regions regions = bincp_regions_cumulate(one, one, 1, 0.0, 0.0, storage);
+    bincp_regions regions = make(one, one, 1, 0.0, 0.0, storage);
     for (size_t i = 0; i < LENGTH(grid); ++i) {
         CHECK(fabs(bincp_regions_lower(&regions, grid[i]) - grid[i]) <= 16 * DBL_EPSILON);
         CHECK(fabs(bincp_regions_upper(&regions, grid[i]) - grid[i]) <= 16 * DBL_EPSILON);
     }
     free(storage);
     storage = doubles(bincp_regions_size(0));
-    regions = bincp_regions_cumulate(one, one, 0, 0.0, 0.0, storage);
+    regions = make(one, one, 0, 0.0, 0.0, storage);
     CHECK(bincp_regions_lower(&regions, 0.3) == 0.0);
     CHECK(bincp_regions_upper(&regions, 0.3) == 0.3);
     free(storage);
@@ -158,7 +170,7 @@ static void check_sparse(size_t a, size_t d, double p_plus, double p_minus)
     }
     CHECK(fabs(sums[0] - 1.0) < 1e-13 && fabs(sums[1] - 1.0) < 1e-13);
 
-    const bincp_regions regions = bincp_regions_cumulate(
+    const bincp_regions regions = make(
         clean, perturbed, n, BINCP_SPARSE_SLACK, bincp_sparse_tiny(a, d), storage);
     for (size_t i = 0; i < LENGTH(grid); ++i) {
         const double lower = bincp_regions_lower(&regions, grid[i]);
@@ -191,14 +203,107 @@ static void test_sparse(void)
 
 static void test_sparse_by_value(void)
 {
-    double clean[5], perturbed[5], workspace[12], storage[24];
-    CHECK(bincp_regions_size(5) == LENGTH(storage));
+    double clean[5], perturbed[5], workspace[12];
+    double *storage = doubles(bincp_regions_size(5));
     bincp_sparse_regions(1, 3, 0.01, 0.6, clean, perturbed, workspace);
-    const bincp_regions regions = bincp_regions_cumulate(
+    const bincp_regions regions = make(
         clean, perturbed, 5, BINCP_SPARSE_SLACK, bincp_sparse_tiny(1, 3), storage);
     /* The order printed in the literature would give 0.99998 here. */
     CHECK(fabs(bincp_regions_lower(&regions, 0.9) - 0.3455) < 5e-5);
     CHECK(bincp_regions_lower(&regions, 1.0) == 1.0);
+    free(storage);
+}
+
+/* Out of order, in order, and one outside: always the numbers of the single calls. */
+static void test_fill(void)
+{
+    const size_t n = 61, m = 5000;
+    double *clean = doubles(n), *perturbed = doubles(n), *workspace = doubles(2 * (n + 1));
+    double *storage = doubles(bincp_regions_size(n)), *p = doubles(m), *out = doubles(m);
+    bincp_sparse_regions(40, 20, 0.01, 0.6, clean, perturbed, workspace);
+    const bincp_regions regions =
+        make(clean, perturbed, n, BINCP_SPARSE_SLACK, bincp_sparse_tiny(40, 20), storage);
+    for (int in_order = 0; in_order < 2; ++in_order) {
+        for (size_t i = 0; i < m; ++i) {
+            const double u = (double)(in_order ? i : i * 1237 % m) / (double)(m - 1);
+            p[i] = u < 0.3 ? pow(u, 40.0) : u;
+        }
+        bincp_regions_lower_fill(&regions, p, m, out);
+        for (size_t i = 0; i < m; ++i) {
+            CHECK(out[i] == bincp_regions_lower(&regions, p[i]));
+        }
+    }
+    p[7] = -TRUE_MIN;
+    p[8] = NAN;
+    p[m - 1] = 1.0 + DBL_EPSILON;
+    bincp_regions_lower_fill(&regions, p, m, out);
+    CHECK(isnan(out[7]) && isnan(out[8]) && isnan(out[m - 1]) && !isnan(out[9]));
+    free(out);
+    free(p);
+    free(storage);
+    free(workspace);
+    free(perturbed);
+    free(clean);
+}
+
+static void check_grid(size_t a, size_t d, double p_plus, double p_minus)
+{
+    static const uint32_t order[] = {2, 0, 1};
+    static const double p[] = {0.1, 0.7, 1.0};
+    double *out = doubles((a + 1) * (d + 1) * 3);
+    double *workspace = doubles(bincp_flip_grid_workspace(a, d, 3));
+    bincp_flip_grid(a, d, p_plus, p_minus, p, order, 3, out, workspace);
+    const double *corner = out + 3 * ((a + 1) * (d + 1) - 1);
+    const size_t n = a + d + 1;
+    double *clean = doubles(n), *perturbed = doubles(n), *masses = doubles(2 * (n + 1));
+    double *storage = doubles(bincp_regions_size(n));
+    bincp_sparse_regions(a, d, p_plus, p_minus, clean, perturbed, masses);
+    const bincp_regions regions =
+        make(clean, perturbed, n, BINCP_SPARSE_SLACK, bincp_sparse_tiny(a, d), storage);
+    for (size_t i = 0; i < 3; ++i) {
+        const int same = a + d == 0 || bincp_sparse_direction(p_plus, p_minus) == 0;
+        CHECK(corner[order[i]] == (same ? p[i] : bincp_regions_lower(&regions, p[i])));
+        CHECK(out[order[i]] == p[i]);
+    }
+    bincp_flip_grid(a, d, p_plus, p_minus, p, NULL, 3, out, workspace);
+    CHECK(out[0] == p[0] && out[2] == p[2]);
+    free(storage);
+    free(masses);
+    free(perturbed);
+    free(clean);
+    free(workspace);
+    free(out);
+}
+
+static void test_grid(void)
+{
+    static const size_t sizes[] = {0, 1, 5};
+    static const double chances[] = {0.0, 1e-300, 0.3, 0.7, 1.0};
+    for (size_t i = 0; i < LENGTH(sizes) * LENGTH(sizes); ++i) {
+        for (size_t j = 0; j < LENGTH(chances) * LENGTH(chances); ++j) {
+            check_grid(sizes[i % 3], sizes[i / 3], chances[j % 5], chances[j / 5]);
+        }
+    }
+}
+
+static void test_walk(void)
+{
+    /* Two kinds of steps; the second never uses its third way. */
+    const bincp_stride steps[] = {{2, {0, 1, 3}, {0.5, 0.25, 0.25}, {0.0}},
+                                 {1, {2, 0, 1}, {0.75, 0.25, 0.0}, {0.0}}};
+    static const double expected[] = {1, 1, 3.25, 4, 1.25, 3, 1.75, 0, 0.75};
+    double mass[9], *workspace = doubles(4 * (9 + 3));
+    bincp_walk_masses(steps, 2, 9, mass, workspace);
+    for (size_t i = 0; i < 9; ++i) {
+        CHECK(mass[i] == expected[i] / 16);
+    }
+    CHECK(bincp_walk_tiny(steps, 2, 9) > 0.0);
+    const bincp_stride rare = {3, {0, 1, 1}, {1.0, 1e-200, 0.0}, {0.0}};
+    bincp_walk_masses(&rare, 1, 4, mass, workspace);
+    CHECK(mass[0] == 1.0 && mass[2] > 0.0 && mass[3] > 0.0 && mass[2] <= 4 * TRUE_MIN);
+    bincp_walk_masses(NULL, 0, 1, mass, workspace);
+    CHECK(mass[0] == 1.0);
+    free(workspace);
 }
 
 static void test_direction(void)
@@ -239,22 +344,28 @@ static void check_operator(const bincp_operator *op, const char *name)
 static void test_operators(void)
 {
     const double shift = 0.1;
-    double clean[] = {0.7, 0.3}, perturbed[] = {0.2, 0.8}, storage[12];
+    double clean[] = {0.7, 0.3}, perturbed[] = {0.2, 0.8};
+    double *storage = doubles(bincp_regions_size(2));
     const bincp_regions regions =
-        bincp_regions_cumulate(clean, perturbed, 2, DBL_EPSILON, 2 * TRUE_MIN, storage);
+        make(clean, perturbed, 2, DBL_EPSILON, 2 * TRUE_MIN, storage);
     const bincp_operator identity = bincp_operator_make(BINCP_IDENTITY, NULL);
     const bincp_operator gaussian = bincp_operator_make(BINCP_GAUSSIAN, &shift);
     const bincp_operator uniform = bincp_operator_make(BINCP_UNIFORM, &shift);
     const bincp_operator knapsack = bincp_operator_make(BINCP_REGIONS, &regions);
+    const double shifts[] = {shift, 0.2};
+    const bincp_operator either = bincp_operator_make(BINCP_LAPLACE_UNIFORM, shifts);
     check_operator(&identity, "identity");
     check_operator(&gaussian, "gaussian");
     check_operator(&uniform, "uniform");
     check_operator(&knapsack, "regions");
+    check_operator(&either, "laplace or uniform");
+    CHECK(either.lower(0.9, shifts) == bincp_laplace_lower(0.9, &shift));
     CHECK(uniform.lower(0.05, &shift) == 0.0);
     CHECK(uniform.upper(0.95, &shift) == 1.0);
     CHECK(uniform.lower(0.5, &shift) <= 0.4 && uniform.lower(0.5, &shift) > 0.4 - 1e-15);
     CHECK(gaussian.lower(0.6, &shift) == bincp_normal_shift_down(0.6, 0.1));
     CHECK(knapsack.lower(0.9, &regions) == bincp_regions_lower(&regions, 0.9));
+    free(storage);
 }
 
 /* Counts of `levels`, all of them and beyond: each bound is one rounding from the exact fraction. */
@@ -287,6 +398,9 @@ int main(void)
     test_empty_and_single_regions();
     test_sparse();
     test_sparse_by_value();
+    test_fill();
+    test_grid();
+    test_walk();
     test_direction();
     test_operators();
     test_steps();

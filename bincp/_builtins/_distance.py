@@ -1,0 +1,46 @@
+"""Norm conversion: the ball of one norm inside a ball of another."""
+
+import math
+from fractions import Fraction
+
+from bincp.balls import L1, L2, Linf
+
+NormBall = L1 | L2 | Linf
+
+_POWERS = {"l1": 2, "l2": 1, "linf": 0}  # twice 1 / b of the norm l_b
+_GROWTH = {1: "r sqrt(dim)", 2: "r dim"}
+_SCALE_BITS = 200
+
+
+def distance_in(norm: str, ball: NormBall) -> tuple[Fraction, dict[str, str]]:
+    """Return the radius in ``norm`` of a ball that contains ``ball``, rounded up, and a note.
+
+    The l_b ball of radius r is in the l_a ball of radius r where b <= a, else in that of radius
+    r dim^(1/a - 1/b); neither can be smaller. No note where the norms are the same.
+    """
+    own = type(ball).__name__.lower()
+    distance, growth = Fraction(ball.r), _POWERS[norm] - _POWERS[own]
+    if own == norm:
+        return distance, {}
+    text = f"{own} radius {ball.r!r} certified as the {norm} radius"
+    if growth <= 0:
+        return distance, {"note": f"{text} r"}
+    dim = dimension(ball)
+    note = {"note": f"{text} {_GROWTH[growth]}, dim = {dim}"}
+    return distance * (dim if growth == 2 else sqrt_above(dim)), note
+
+
+def dimension(ball: NormBall) -> int:
+    """Return the dimension of a ball; refuse one that was not given."""
+    if ball.dim is None:
+        raise ValueError(
+            f"`dim` of the ball must be given, as the bound depends on it, got {ball!r}"
+        )
+    return ball.dim
+
+
+def sqrt_above(number: int) -> Fraction:
+    """Return the square root, rounded up; exact for squares."""
+    scaled = number << 2 * _SCALE_BITS
+    root = math.isqrt(scaled)
+    return Fraction(root + (root * root < scaled), 1 << _SCALE_BITS)

@@ -1,0 +1,206 @@
+"""Arguments that the commands share, and the conversion of what was written."""
+
+import argparse
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bincp._levels import as_fraction, check_level
+from bincp._validation import check_integer, check_real
+from bincp.cli._report import Report, one_line
+from bincp.registry import registered
+
+SPECS = """\
+Noise and ball are written name:parameter=value,parameter=value, for example
+  gaussian:sigma=0.25                   l2:r=0.12
+  uniform:half_width=0.433              l1:r=0.25
+  sparse-flip:p_plus=0.01,p_minus=0.6   flips:additions=1,deletions=3
+  gaussian:sigma=0.25                   linf:r=2/255,dim=3072
+  splitting-noise:half_width=0.25       l1:r=10/255
+  block-ablation:size=5,height=32,width=32   patch:height=4,width=4
+Radii are in the units of the array that gets the noise: if that holds pixels
+scaled to [0, 1], a radius of 2/255 is two grey levels. An unknown name or
+parameter is answered by those that are known."""
+
+OUTPUTS = "An existing file is replaced, and only once the new one is complete."
+
+
+class UsageError(ValueError):
+    """A command line that cannot be meant."""
+
+
+@contextmanager
+def as_usage() -> Iterator[None]:
+    """Take errors of what the command line said for errors of usage."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None
+
+
+def converter(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a converter whose errors argparse reports in their own words."""
+
+    def checked(text: str) -> Any:
+        try:
+            return convert(text)
+        except (TypeError, ValueError) as error:
+            raise argparse.ArgumentTypeError(one_line(error)) from None
+
+    return checked
+
+
+def level(name: str, *, closed_high: bool = False) -> Callable[[str], str]:
+    """Check a level and keep it as it was written: it decides a rank."""
+
+    def convert(text: str) -> str:
+        check_level(name, text, closed_high=closed_high)
+        return text
+
+    return converter(convert)
+
+
+def integer(name: str, *, low: int = 1, high: int | None = None) -> Callable[[str], int]:
+    return converter(lambda text: check_integer(name, _number(text), low=low, high=high))
+
+
+def positive(name: str) -> Callable[[str], float]:
+    return converter(lambda text: check_real(name, _number(text), low=0, open_low=True))
+
+
+@converter
+def probability(text: str) -> str:
+    if not 0 <= as_fraction("p", text) <= 1:
+        raise ValueError(f"`p` must be in [0, 1], got {text}")
+    return text
+
+
+@converter
+def radius(text: str) -> float:
+    return check_real("radius", _number(text), low=0)
+
+
+@converter
+def _smoothing(text: str) -> object:
+    return _parse_spec("smoothing", text, [smoothing for smoothing, _, _ in registered()])
+
+
+@converter
+def _ball(text: str) -> object:
+    return _parse_spec("ball", text, [ball for _, ball, _ in registered()])
+
+
+def _parse_spec(kind: str, text: str, types: list[type]) -> object:
+    """Make an object from name:parameter=value,parameter=value."""
+    name, _, rest = text.partition(":")
+    known = {_kebab(cls): cls for cls in reversed(types)}  # of equal names, the first registered
+    cls = known.get(name.strip().lower())
+    if cls is None:
+        usages = sorted(usage(other) for other in known.values())
+        raise ValueError(f"unknown {kind} {name!r}; known are {'  '.join(usages)}")
+    parameters = _parameters(cls)
+    values: dict[str, int | float | None] = {}
+    for item in rest.split(",") if rest else []:
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or key not in parameters or key in values:
+            raise ValueError(
+                f"{_kebab(cls)} takes {', '.join(parameters)}, each once, got {item!r}"
+            )
+        values[key] = _number(value)
+    missing = [key for key, required in parameters.items() if required and key not in values]
+    if missing:
+        raise ValueError(f"{_kebab(cls)} needs {', '.join(missing)}, got {text!r}")
+    return cls(**values)
+
+
+def usage(cls: type) -> str:
+    """Return how a scheme or ball is written: its name and its parameters."""
+    return f"{_kebab(cls)}:{','.join(_parameters(cls))}"
+
+
+def _kebab(cls: type) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
+
+
+def _parameters(cls: type) -> dict[str, bool]:
+    """Return the parameters of a scheme or ball, and whether each is required."""
+    return {
+        name: parameter.default is parameter.empty
+        for name, parameter in inspect.signature(cls).parameters.items()
+    }
+
+
+def _number(text: str) -> int | float | None:
+    """Return an integer as one, a decimal or a fraction such as 2/255 as a float, none as None."""
+    if text.strip().lower() == "none":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        numerator, slash, denominator = text.partition("/")
+    try:
+        return float(numerator) / (float(denominator) if slash else 1)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"a value must be a number, got {text!r}") from None
+
+
+def add_command(
+    commands: Any, run: Callable[[argparse.Namespace], Report], name: str, *texts: str
+) -> argparse.ArgumentParser:
+    """Add a command; the texts are its line in the list, its description and its epilog."""
+    summary, description, epilog = texts
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    parser.set_defaults(run=run, parser=parser)
+    return parser
+
+
+def add_alpha(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--alpha",
+        type=level("alpha"),
+        default="0.1",
+        help="miscoverage level; the nominal coverage is 1 - alpha (default 0.1)",
+    )
+
+
+def add_eta(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--eta",
+        type=level("eta"),
+        default="0.001",
+        help="part of alpha, itself a probability, that clopper-pearson spends on the "
+        "sampling error (default 0.001)",
+    )
+
+
+def add_spec_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument(
+        "--smoothing",
+        type=_smoothing,
+        required=required,
+        metavar="NOISE",
+        help="noise that the scores were drawn with, such as gaussian:sigma=0.25",
+    )
+    parser.add_argument(
+        "--ball",
+        type=_ball,
+        required=required,
+        metavar="BALL",
+        help="perturbations to withstand, such as l2:r=0.12, in the units of the noise",
+    )
+
+
+def add_key_argument(parser: argparse.ArgumentParser, usual: str) -> None:
+    parser.add_argument(
+        "--key",
+        help=f"name of the array in a .npz file (default: the only one, or {usual})",
+    )

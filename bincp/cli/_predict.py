@@ -1,0 +1,83 @@
+"""``bincp predict``: prediction sets from a decision rule and sampled scores."""
+
+import argparse
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp import metrics
+from bincp._files import replace_file
+from bincp.calibration import BinCP
+from bincp.cli._arguments import OUTPUTS, add_command, add_key_argument
+from bincp.cli._files import output_file, read_array
+from bincp.cli._report import Report
+
+
+def add_predict(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        _predict,
+        "predict",
+        "prediction sets from a decision rule and sampled scores",
+        "Apply a decision rule. SCORES holds m' scores of each of K labels of each of n\n"
+        "inputs under random noise: an array (n, K, m') of the dtype that the rule was\n"
+        "calibrated with. With --counts it holds integers (n, K): how many of the m'\n"
+        "scores reach tau.",
+        "Example:\n  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy\n\n"
+        "The sets are a boolean array (n, K); a .npz file holds it as `sets`. With labels\n"
+        f"the coverage is measured.\n\n{OUTPUTS}",
+    )
+    parser.add_argument("rule", type=Path, metavar="RULE", help="file from `bincp calibrate`")
+    parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="SETS", help=".npy or .npz file to write"
+    )
+    parser.add_argument("--counts", action="store_true", help="SCORES holds exceedance counts")
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="true labels (n,), integers in [0, K); a .npz file holds one array or `labels`",
+    )
+    add_key_argument(parser, "scores or counts")
+
+
+def _predict(arguments: argparse.Namespace) -> Report:
+    inputs = [arguments.rule, arguments.scores, arguments.labels]
+    target = output_file(arguments.out, inputs, suffixes=(".npy", ".npz"))
+    rule = BinCP.load(arguments.rule)
+    if arguments.counts:
+        counts = read_array(arguments.scores, arguments.key, "counts")
+        sets = rule.predict_set_from_counts(counts)
+    else:
+        sets = rule.predict_set(read_array(arguments.scores, arguments.key, "scores"))
+    data = _sets_data(sets)
+    if arguments.labels is not None:
+        data["coverage"] = metrics.coverage(sets, read_array(arguments.labels, None, "labels"))
+    replace_file(target, lambda stream: _save_sets(stream, sets, target.suffix))
+    lines = [
+        f"{key.replace('_', ' '):<18}{value if isinstance(value, int) else f'{value:.4g}'}"
+        for key, value in data.items()
+    ]
+    return Report(
+        {**data, "out": str(arguments.out)}, "\n".join([*lines, f"wrote {arguments.out}"])
+    )
+
+
+def _sets_data(sets: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    return {
+        "n_inputs": sets.shape[0],
+        "n_classes": sets.shape[1],
+        "average_set_size": metrics.average_set_size(sets),
+        "singleton_rate": metrics.singleton_rate(sets),
+        "empty_rate": metrics.empty_rate(sets),
+    }
+
+
+def _save_sets(stream: BinaryIO, sets: npt.NDArray[np.bool_], suffix: str) -> None:
+    if suffix == ".npz":
+        np.savez_compressed(stream, sets=sets)
+    else:
+        np.save(stream, sets, allow_pickle=False)

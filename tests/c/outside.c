@@ -1,0 +1,134 @@
+/* Functions from outside, good and broken, that tests/test_native.py loads as a shared library. */
+#include <math.h>
+#include <stddef.h>
+
+#include "bincp/bincp.h"
+
+double shifted_lower(double p, void *shift)
+{
+    return fmax(nextafter(p - *(const double *)shift, 0.0), 0.0);
+}
+
+double shifted_upper(double p, void *shift)
+{
+    return fmin(nextafter(p + *(const double *)shift, 1.0), 1.0);
+}
+
+double tenth_lower(double p)
+{
+    double shift = 0.1;
+    return shifted_lower(p, &shift);
+}
+
+double tenth_upper(double p)
+{
+    double shift = 0.1;
+    return shifted_upper(p, &shift);
+}
+
+/* ---- broken ---------------------------------------------------------------------------------- */
+
+double falling(double p)
+{
+    return p < 0.5 ? p : 1.0 - p;
+}
+
+double rising(double p)
+{
+    return sqrt(p);
+}
+
+double far_upper(double p)
+{
+    return fmin(p + 0.2, 1.0);
+}
+
+double not_a_number(double p)
+{
+    return p == 0.25 ? NAN : 0.5 * p;
+}
+
+double above_one(double p)
+{
+    return p == 1.0 ? 1.0 + 1e-15 : p;
+}
+
+double below_zero(double p)
+{
+    return p - 0.5;
+}
+
+/* Broken at and just above 0.3, where no point of a grid of k / 64 is. */
+double nan_off_the_grid(double p)
+{
+    return p >= 0.3 && p < 0.3001 ? NAN : tenth_lower(p);
+}
+
+double two_off_the_grid(double p)
+{
+    return p == 0.3 ? 2.0 : p;
+}
+
+float single(float p)
+{
+    return p;
+}
+
+/* ---- the GIL --------------------------------------------------------------------------------- */
+
+/* Spins until another thread has moved the counter on, or for too long: data[0] is the counter and
+ * data[1] gets 1 where it was seen to move. */
+double waits_for_another_thread(double p, void *data)
+{
+    volatile long long *shared = data;
+    const long long before = shared[0];
+    for (long i = 0; i < 2000000000L && p == 0.3; ++i) {
+        if (shared[0] != before) {
+            shared[1] = 1;
+            break;
+        }
+    }
+    return p;
+}
+
+/* ---- structs --------------------------------------------------------------------------------- */
+
+static double shift = 0.1;
+
+static double bound_lower(double p, const void *params)
+{
+    return fmax(nextafter(p - *(const double *)params, 0.0), 0.0);
+}
+
+static double bound_upper(double p, const void *params)
+{
+    return fmin(nextafter(p + *(const double *)params, 1.0), 1.0);
+}
+
+bincp_operator both = {
+    BINCP_ABI_VERSION, sizeof(bincp_operator), "both", bound_lower, bound_upper, &shift,
+};
+bincp_operator lower_only = {
+    BINCP_ABI_VERSION, sizeof(bincp_operator), "lower only", bound_lower, NULL, &shift,
+};
+bincp_operator crossed = {
+    BINCP_ABI_VERSION, sizeof(bincp_operator), "crossed", bound_upper, bound_lower, &shift,
+};
+bincp_operator old_version = {
+    BINCP_ABI_VERSION - 1, sizeof(bincp_operator), "old", bound_lower, NULL, &shift,
+};
+bincp_operator too_short = {
+    BINCP_ABI_VERSION, sizeof(bincp_operator) - 1, "short", bound_lower, NULL, &shift,
+};
+bincp_operator unnamed = {
+    BINCP_ABI_VERSION, sizeof(bincp_operator), NULL, bound_lower, NULL, &shift,
+};
+bincp_operator empty = BINCP_OPERATOR_INIT;
+
+/* A later version of the struct: members that we do not know come behind. */
+struct {
+    bincp_operator known;
+    void *appended;
+} longer = {
+    {BINCP_ABI_VERSION, sizeof longer, "longer", bound_lower, bound_upper, &shift}, NULL,
+};

@@ -1,0 +1,39 @@
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from libc.math cimport fmax, nextafter
+from libc.stdlib cimport free, malloc
+
+from bincp._binomial cimport cp_lower
+from bincp._operators cimport BINCP_ABI_VERSION, BINCP_OPERATOR_CAPSULE, Operator
+from bincp._operators cimport bincp_operator, lower_bound
+
+
+def certified_probability(Operator operator not None, long successes, long trials, double eta):
+    """Worst-case probability over the ball for a count, at confidence 1 - eta."""
+    cdef double p
+    with nogil:
+        p = lower_bound(operator.ptr, cp_lower(successes, trials, eta))
+    return p
+
+
+cdef struct Pixel:
+    bincp_operator operator
+    double shift
+
+
+cdef double pixel_lower(double p, const void *shift) noexcept nogil:
+    return fmax(nextafter(p - (<const double *> shift)[0], 0), 0)
+
+
+cdef void release(object capsule) noexcept:
+    free(PyCapsule_GetPointer(capsule, BINCP_OPERATOR_CAPSULE))
+
+
+def pixel_operator(double shift):
+    """The operator of a ball: its upper bound is left to bincp."""
+    cdef Pixel *pixel = <Pixel *> malloc(sizeof(Pixel))
+    if pixel == NULL:
+        raise MemoryError()
+    pixel.shift = shift
+    pixel.operator = bincp_operator(
+        BINCP_ABI_VERSION, sizeof(bincp_operator), "pixel", pixel_lower, NULL, &pixel.shift)
+    return PyCapsule_New(pixel, BINCP_OPERATOR_CAPSULE, release)
