@@ -85,6 +85,7 @@ def public(name, samples, known, rest):
         "BinCP, as printed": bincp.BinCP(CERTIFICATE, alpha=ALPHA, **paper),
         "BinCP, ghost": bincp.BinCP(CERTIFICATE, alpha=ALPHA, union="ghost", **paper),
         "BinCP, mixture": bincp.BinCP(CERTIFICATE, alpha=ALPHA),
+        "BinCP, mixture, p = 0.9": bincp.BinCP(CERTIFICATE, alpha=ALPHA, p="0.9"),
         "smoothed CP": baselines.SmoothedCP(alpha=ALPHA),
     }
     if name == "vanilla CP":

@@ -79,7 +79,8 @@ def evaluate(
         errors = {m: checks.correction_errors(m) for m in ERROR_SAMPLES}
     seconds = time.perf_counter() - start
     command = (
-        f"python -m benchmarks.paper {arguments.dataset} --data DATA --cache CACHE --out OUT "
+        f"python -m benchmarks.paper {arguments.dataset} "
+        f"{'--from-cache' if arguments.from_cache else '--data DATA'} --cache CACHE --out OUT "
         f"--splits {n_splits}"
     )
     return report.Results(

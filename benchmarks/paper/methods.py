@@ -138,7 +138,7 @@ def binary(name: str, guarantee: str, **options: Any) -> Method:
     def of_test(fitted: Fitted, problem: Problem, sampled: Array, clean: Array) -> Array:
         return kth_largest(np.sort(sampled, axis=-1), fitted.min_count or 1)
 
-    return Method(name, guarantee, fit, of_test, takes_p=True)
+    return Method(name, guarantee, fit, of_test, takes_p="p" not in options)
 
 
 def one_sample() -> Method:
@@ -283,6 +283,7 @@ METHODS = (
     binary("BinCP, as printed", "robust", correction="clopper-pearson", union="paper"),
     binary("BinCP, ghost", "robust", correction="clopper-pearson", union="ghost"),
     binary("BinCP, mixture", "robust", correction="mixture"),
+    binary("BinCP, mixture, p = 0.9", "robust", correction="mixture", p="0.9"),
     one_sample(),
 )
 

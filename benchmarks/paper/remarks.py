@@ -46,12 +46,14 @@ REMARKS: dict[str, list[str]] = {
         "for itself. They need one forward pass (VRCP two more) and no samples. A network trained "
         "for its bounds would have smaller sets; none is trained here.",
         "Derandomised certificates: exact probabilities need no correction, and their sets are "
-        "those of a fixed tau. How large they are depends on that tau: where most calibration "
-        "points reach it in all copies, the threshold on probabilities cannot tell them apart, and "
-        "coverage is above nominal. The mixture correction with as many random draws calibrates "
-        "tau itself and loses next to nothing to sampling, so that what exact enumeration gains is "
-        "that nothing is random. The paper's comparison has BinCP as printed for the randomised "
-        "side, which is trivial here from half the radii on with the fewest draws.",
+        "those of a fixed tau. How large they are depends on that tau. Where most calibration "
+        "points reach a low one in all copies, the threshold on probabilities cannot tell them "
+        "apart, and coverage is above nominal; where some points reach a high one in no copy, the "
+        "threshold is near zero, and sets are large. A middle one comes close to the mixture "
+        "correction with as many random draws, which calibrates tau itself and loses little to "
+        "sampling; what exact enumeration adds is that nothing is random. BinCP as printed, which "
+        "the paper has on the randomised side, is trivial with the fewer draws at all but the "
+        "smallest radius: there derandomising helps as much as the paper says.",
     ],
     "cora-ml": [
         "Agrees with the paper: BinCP beats CAS and RSCP+ in the sparse setting as well, with one "
@@ -62,9 +64,9 @@ REMARKS: dict[str, list[str]] = {
         "of the attack as if noise were Gaussian, 0.8 at most. The certificate for deletions has "
         "kinks, and with several of them it is near zero unless p is near 1; RCP1 has p = 1. The "
         "tables against p show that with p = 0.9 or 0.95 the mixture correction has smaller sets "
-        "than RCP1 there. With few samples (m from 4 to 16) a default of p = t / m is coarse, too. "
-        "A user who knows the ball can set p; it must not be chosen by looking at the calibration "
-        "points.",
+        "than RCP1 there, and the pair with p = 0.9 above has exceptions with few samples only, of "
+        "which 0.9 is no whole number, or hardly below all. A user who knows the ball can set p; "
+        "it must not be chosen by looking at the calibration points.",
         "No attack is run here: flips anywhere in the graph move all nodes, so that a search costs "
         "an evaluation of the whole graph for each draw and try.",
     ],

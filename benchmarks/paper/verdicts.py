@@ -16,6 +16,7 @@ PAIRS = (
     *(("BinCP, as printed", other) for other in OTHERS),
     *(("BinCP, ghost", other) for other in OTHERS),
     *(("BinCP, mixture", other) for other in ("BinCP, as printed", "BinCP, ghost", "RCP1")),
+    ("BinCP, mixture, p = 0.9", "RCP1"),
 )
 Case = tuple[str | int | None, ...]
 
