@@ -218,6 +218,26 @@ def write_mnist(folder):
         (folder / name).write_bytes(gzip.compress(head + array.astype(np.uint8).tobytes(), 1))
 
 
+def write_cifar10(folder, n_train, n_test):
+    """Random images of 32 x 32 pixels in ten classes, as an archive of JPEG files."""
+    import io
+    import tarfile
+
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    with tarfile.open(folder / data.CIFAR10, "w:xz", preset=0) as tar:
+        for i in range(n_train + n_test):
+            jpeg = io.BytesIO()
+            pixels = rng.integers(256, size=(32, 32, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(jpeg, "JPEG")
+            split = "train" if i < n_train else "test"
+            member = tarfile.TarInfo(f"{split}/{i % 10}/{i:04}.jpg")
+            member.size = jpeg.tell()
+            jpeg.seek(0)
+            tar.addfile(member, jpeg)
+
+
 SETTING = scores.Setting("toy-0.25", "mnist", (0.25,), "plain", 4, 1, 0.2, 290, 8, 8, seed=3)
 TINY = settings.Dataset(
     tasks=(settings.Task(SETTING, settings.l2(0.05, 0.1)),),
@@ -327,6 +347,19 @@ def test_interrupted_run_goes_on_with_the_next_piece(tmp_path):
     assert done == [0, 10, 20]
     scores.forget_pieces(path)
     assert not list(tmp_path.glob("*.piece"))
+
+
+def test_pieces_of_another_setting_are_refused(tmp_path):
+    cache = sampling.Cache(tmp_path, "toy")
+    path = cache.path("logits-test")
+    scores.save(path.with_suffix(".0-4.piece"), np.zeros((5, 2, 8)))
+
+    def make():
+        return scores.in_pieces(path, scores.blocks(5, 5), lambda ids: np.zeros((5, 2, 4)))
+
+    with pytest.raises(ValueError, match=r"toy\.logits-test\.\*\.piece in the cache must"):
+        cache.make("logits-test", (5, 2, 4), make, silent)
+    assert not path.exists()
 
 
 # ---- errors --------------------------------------------------------------------------------------
@@ -474,6 +507,26 @@ class TestPublished:
         scores.fill_cache(task, tmp_path, report=silent)
         sampling.fill(task, tmp_path, 2, report=silent)
         assert sampling.Cache(tmp_path, "toy").load("logits-test").shape == (6, 10, 2)
+
+    def test_command(self, tmp_path, monkeypatch):
+        """From an archive and a file of weights to a report, with a network of fewer layers."""
+        kind = published.ResNet
+        monkeypatch.setattr(published, "ResNet", lambda: kind(8))
+        monkeypatch.setitem(published.N_INPUTS, "cifar10", 305)
+        monkeypatch.setitem(published.N_SAMPLES, "cifar10", 4)
+        grid = (settings.Experiment("radius", m=(4,)),)
+        monkeypatch.setitem(
+            settings.DATASETS,
+            "cifar10",
+            dataclasses.replace(settings.DATASETS["cifar10"], experiments=grid),
+        )
+        write_cifar10(tmp_path, n_train=2, n_test=305)
+        torch.save(kind(8).state_dict(), tmp_path / "weights.pt")
+        options = ("--weights", f"{tmp_path}/weights.pt", "--sigma", "0.5", "--splits", "2")
+        __main__.main(["cifar10", *arguments(tmp_path, "--data", str(tmp_path), *options)[1:]])
+        text = (tmp_path / "out" / "RESULTS.md").read_text()
+        assert "## cifar10-resnet110-0.5" in text
+        assert "BinCP, mixture" in text
 
     def test_imagenet_folder(self, tmp_path):
         from PIL import Image

@@ -10,6 +10,11 @@ samples    scores from logits, sorted once for every method
 methods    each method as calibration values, test values and a rank
 splits     random splits into calibration and test points, all at once
 runs       the grids of experiments: rows of one tidy table
-report     the Markdown report; `tables` and `plots` are its parts
+checks     coverage under attack, runtime, errors of confidence bounds
+verified   VRCP and Lip-RCP, which need bounds on a network
+exact      derandomised l1 certificates
+verdicts   who has the smaller sets, and every exception
+report     the Markdown report; `tables`, `plots` and `remarks` are its parts
+published  networks with published weights
 ========== =========================================================================================
 """

@@ -81,17 +81,22 @@ class Cache:
         """
         path = self.path(part)
         if path.exists():
-            found = np.load(path, mmap_mode="r").shape
-            if found != shape:
-                raise ValueError(
-                    f"{path.name} in the cache must have shape {shape}, got {found}: another "
-                    "setting made it; remove it or use another cache"
-                )
+            _check_shape(path.name, np.load(path, mmap_mode="r"), shape)
             return
         start = time.perf_counter()
-        scores.save(path, make())
+        array = make()
+        _check_shape(f"{path.stem}.*.piece", array, shape)  # only what was kept can be otherwise
+        scores.save(path, array)
         scores.forget_pieces(path)
         report(f"{part}: {time.perf_counter() - start:.0f} s")
+
+
+def _check_shape(name: str, array: Array, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise ValueError(
+            f"{name} in the cache must have shape {shape}, got {array.shape}: another setting made "
+            "it; remove it or use another cache"
+        )
 
 
 def fill(
