@@ -460,6 +460,12 @@ def test_inputs_out_of_range_are_refused(value):
         draw(SplittingNoise(0.5, None), x, 1, phase="test")
 
 
+@pytest.mark.parametrize("half_width", [1e-320, 9e-10])
+def test_cells_below_the_resolution_of_doubles_are_refused(half_width):
+    with pytest.raises(ValueError, match=r"`half_width` must be at least 2\*\*-30"):
+        draw(SplittingNoise(half_width, None), np.ones((1, 2)), 1, phase="test")
+
+
 def test_bad_arguments_of_exact_probabilities():
     x, _ = data(4)
 
