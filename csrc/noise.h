@@ -51,8 +51,8 @@ void bincp_noise_add_f32(bincp_noise_law law, float scale, bincp_noise_key key, 
 void bincp_noise_add_f64(bincp_noise_law law, float scale, bincp_noise_key key, size_t n,
                          const double *x, double *out);
 
-/* out[j] = a random number of 64 bits for element first + j < 2^33 of a row, j < n, for laws that
- * are made of them elsewhere; `first` is a multiple of 32. */
+/* out[j] = a random number of 64 bits for element first + j of a row, j < n, for laws that are made
+ * of them elsewhere; `first` is a multiple of 64. */
 void bincp_noise_words(bincp_noise_key key, size_t first, size_t n, uint64_t *out);
 
 /* kept[j] = 1 for `keep` <= n elements, a uniform set of that size, else 0; n < 2^31. A set has its

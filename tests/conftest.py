@@ -12,6 +12,10 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 
+# Before anything imports torch, and for subprocesses too: on models as small as those of the tests,
+# threads that wait for one another take five times as long on a machine that does something else.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")

@@ -470,6 +470,23 @@ def test_inputs_of_another_shape_are_refused(scheme, shape, message):
         draw(scheme, np.ones(shape), 1, phase="test")
 
 
+@pytest.mark.parametrize(
+    ("scheme", "message"),
+    [
+        (Ablation(2, 5, fill=1e39), "`fill` must be a number that float32 can hold, got 1e+39"),
+        (BandAblation(2, 5, fill=-1e300), "`fill` must .* float32 can hold, got -1e+300"),
+        (BlockAblation(2, 2, 5, fill=1e39), "`fill` must .* float32 can hold, got 1e+39"),
+        (Deletion(0.5, padding=1e39), "`padding` must .* float32 can hold, got 1e+39"),
+    ],
+    ids=repr,
+)
+def test_values_beyond_float32_are_refused_for_inputs_of_float32(scheme, message):
+    shape = (2, 2, 5) if isinstance(scheme, BlockAblation) else (2, 5)
+    with pytest.raises(ValueError, match=message.replace("+", r"\+")):
+        draw(scheme, np.ones(shape, np.float32), 1, phase="test")
+    assert draw(scheme, np.ones(shape), 1, phase="test").dtype == np.float64
+
+
 def test_padding_inside_a_sequence_is_refused_with_its_place():
     x = np.array([[1.0, 2, 0, 0], [1, 0, 0, 5]])
     with pytest.raises(ValueError, match=r"`x` must have the padding 0 .* got 5.0 .*\(1, 3\)"):

@@ -599,6 +599,37 @@ def test_joint_noise_is_that_of_its_parts_and_independent() -> None:
     np.testing.assert_array_equal(shaped.reshape(noisy.shape), noisy)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_noise_of_nested_parts_lies_where_they_lie(dtype: type) -> None:
+    """Each of four parts has the noise that its scheme alone has at these positions."""
+    parts = SparseFlip(0.5, 0.1), CategoricalFlip(4, 0.7, 0.2), SparseFlip(1, 1), SparseFlip(0, 0)
+    a, b, c, d = parts
+    x = (np.arange(2 * 150).reshape(2, 150) % 2).astype(dtype)
+    expected = [draw(part, x, 20, phase="test", seed=8) for part in parts]
+    for scheme in (
+        smoothing.Joint(a, smoothing.Joint(b, smoothing.Joint(c, d, 40), 30), 70),
+        smoothing.Joint(smoothing.Joint(a, b, 70), smoothing.Joint(c, d, 40), 100),
+        smoothing.Joint(smoothing.Joint(smoothing.Joint(a, b, 70), c, 100), d, 140),
+    ):
+        noisy = draw(scheme, x, 20, phase="test", seed=8)
+        for i, (start, stop) in enumerate(itertools.pairwise((0, 70, 100, 140, 150))):
+            np.testing.assert_array_equal(noisy[..., start:stop], expected[i][..., start:stop])
+
+
+@pytest.mark.parametrize("n", [0, 4])
+def test_a_part_may_be_empty(n: int) -> None:
+    scheme = smoothing.Joint(SparseFlip(1, 1), SparseFlip(0, 0), n_adjacency=n)
+    x = np.array([[0, 1, 0, 1]], np.float32)
+    assert (draw(scheme, x, 1, phase="test")[0] == (1 - x if n else x)).all()
+
+
+@pytest.mark.parametrize("other", [Gaussian(0.1), smoothing.SplittingNoise(0.1, None)])
+def test_parts_that_would_share_random_numbers_are_refused(other: smoothing.Smoothing) -> None:
+    for parts in ((other, SparseFlip(0.1, 0.1)), (SparseFlip(0.1, 0.1), other)):
+        with pytest.raises(TypeError, match="must join SparseFlip, CategoricalFlip or Joint"):
+            draw(smoothing.Joint(*parts, n_adjacency=2), np.zeros((1, 4)), 2, phase="test")
+
+
 @pytest.mark.parametrize(
     ("scheme", "value", "message"),
     [

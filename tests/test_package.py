@@ -171,8 +171,12 @@ def code_fences(language):
 
 
 def test_readme_examples_run(tmp_path):
-    for block in code_fences("python"):
-        python(block, cwd=tmp_path)
+    """Each in a namespace of its own; in one process, which imports torch once."""
+    blocks = code_fences("python")
+    assert blocks
+    python(
+        "\n".join(f"exec({block!r}, {{'__name__': '__main__'}})" for block in blocks), cwd=tmp_path
+    )
 
 
 def test_readme_quotes_the_embedding_that_is_tested():

@@ -14,8 +14,8 @@ from hypothesis import strategies as st  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
-from bincp import noise, scores  # noqa: E402
-from bincp.balls import L2, Flips, Linf  # noqa: E402
+from bincp import balls, noise, scores  # noqa: E402
+from bincp.balls import L2, CategoricalFlips, Flips, Linf  # noqa: E402
 from bincp.calibration import BinCP  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
 from bincp.noise import _keys, _laws  # noqa: E402
@@ -28,7 +28,15 @@ from bincp.sampling import (  # noqa: E402
     sample_scores,
 )
 from bincp.sequential import boundaries  # noqa: E402
-from bincp.smoothing import Exp2, Gaussian, Pareto, SparseFlip, Uniform  # noqa: E402
+from bincp.smoothing import (  # noqa: E402
+    CategoricalFlip,
+    Exp2,
+    Gaussian,
+    Joint,
+    Pareto,
+    SparseFlip,
+    Uniform,
+)
 
 D, K = 6, 4
 SCHEMES = [Gaussian(0.5), Uniform(0.5), Pareto(0.5, 3), Exp2(0.5), SparseFlip(0.1, 0.4)]
@@ -480,22 +488,20 @@ class TestRobustClassifier:
     def test_it_is_the_steps_taken_by_hand(self, data, score):
         x, y = data
         options = {"score": score, "seed": 7, "batch_size": 100}
-        ours = classifier(n_samples=512, n_test_samples=256, **options).calibrate(x[:200], y[:200])
+        ours = classifier(n_samples=128, n_test_samples=96, **options).calibrate(x[:200], y[:200])
         predicted = ours.predict(x[200:], curtail=False)
         true = sample_scores(
-            first_coordinates, x[:200], Gaussian(0.5), 512, phase="calibration", labels=y[:200],
+            first_coordinates, x[:200], Gaussian(0.5), 128, phase="calibration", labels=y[:200],
             **options,
         )  # fmt: skip
         rule = BinCP(certify(Gaussian(0.5), L2(0.1)), alpha=0.1)
-        rule.calibrate(true, n_classes=K, n_test_samples=256)
+        rule.calibrate(true, n_classes=K, n_test_samples=96)
         assert (ours.rule.tau_, ours.rule.min_count_) == (rule.tau_, rule.min_count_)
-        test = sample_scores(
-            first_coordinates, x[200:], Gaussian(0.5), 256, phase="test", **options
-        )
+        test = sample_scores(first_coordinates, x[200:], Gaussian(0.5), 96, phase="test", **options)
         assert isinstance(predicted, PredictionSets)
         np.testing.assert_array_equal(predicted.sets, rule.predict_set(np.ascontiguousarray(test)))
         np.testing.assert_array_equal(predicted.counts, (test >= np.float32(rule.tau_)).sum(2))
-        np.testing.assert_array_equal(predicted.forward_passes, np.full(200, 256))
+        np.testing.assert_array_equal(predicted.forward_passes, np.full(200, 96))
         covered = predicted.sets[np.arange(200), y[200:]].mean()
         assert covered >= 0.9
         assert predicted.sets.sum(axis=1).mean() < K
@@ -515,6 +521,30 @@ class TestRobustClassifier:
         ours = classifier(smoothing=SparseFlip(0.3, 0.3), ball=Flips(1, 0), n_samples=1024, p=0.8)
         sets = ours.calibrate(x[:150], y[:150]).predict(x[150:]).sets
         assert sets[np.arange(150), y[150:]].mean() >= 0.9
+
+    @pytest.mark.parametrize(
+        ("sequential", "curtail"), [(False, True), (False, False), (True, True)]
+    )
+    def test_nested_joint_parts(self, sequential, curtail):
+        """The last part has no noise: the model sees it as it is."""
+        y = np.random.default_rng(0).integers(0, 2, 300)
+        x = np.repeat(y[:, None], 12, axis=1).astype(np.float32)
+        scheme = Joint(
+            SparseFlip(0.3, 0.3), Joint(CategoricalFlip(2, 0.3, 0.3), SparseFlip(0, 0), 4), 4
+        )
+        ball = balls.Joint(Flips(1, 0), balls.Joint(CategoricalFlips(0, 0, 0), Flips(0, 0)))
+
+        def model(x):
+            votes = x[:, :8].mean(1)
+            assert bool(((x[:, 8:] == 0).all(1) | (x[:, 8:] == 1).all(1)).all())
+            return 4 * torch.stack([1 - votes, votes], 1)
+
+        ours = classifier(model=model, smoothing=scheme, ball=ball, n_samples=400)
+        sets = ours.calibrate(x[:150], y[:150]).predict(
+            x[150:], sequential=sequential, curtail=curtail
+        ).sets  # fmt: skip
+        assert sets[np.arange(150), y[150:]].mean() >= 0.9
+        assert sets.sum(axis=1).mean() < 1.9
 
     def test_order_of_calls(self, data):
         with pytest.raises(NotCalibratedError, match=r"call calibrate\(\) before predict\(\)"):

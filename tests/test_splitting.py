@@ -243,10 +243,14 @@ def test_all_classifiers_of_a_tiny_space(seed):
 def test_words_are_two_words_of_philox(seed, key, number, n):
     result = random_words(seed, _noise.TEST, np.array([key]), np.array([number]), n)[0]
     for j in range(n):
-        counter = (16 * (j // 32) + j % 16, number, key & 0xFFFFFFFF, 1 << 24 | key >> 32)
-        block = _noise.philox4x32(counter, (seed & 0xFFFFFFFF, seed >> 32))
-        half = j % 32 // 16
-        assert int(result[j]) == block[half] << 32 | block[half + 2]
+        high, low = (
+            _noise.philox4x32(
+                (16 * (j // 64) + j % 16, number, key & 0xFFFFFFFF, stream << 24 | key >> 32),
+                (seed & 0xFFFFFFFF, seed >> 32),
+            )[j % 64 // 16]
+            for stream in (1, 0x81)
+        )
+        assert int(result[j]) == high << 32 | low
 
 
 @given(words=st.lists(st.integers(0, 2**64 - 1), min_size=1), bound=st.integers(1, 2**31 - 1))
@@ -454,6 +458,12 @@ def test_inputs_out_of_range_are_refused(value):
     x[1, 1] = value
     with pytest.raises(ValueError, match=r"`x` must be in \[0, 1\] .* at index \(1, 1\)"):
         draw(SplittingNoise(0.5, None), x, 1, phase="test")
+
+
+@pytest.mark.parametrize("half_width", [1e-320, 9e-10])
+def test_cells_below_the_resolution_of_doubles_are_refused(half_width):
+    with pytest.raises(ValueError, match=r"`half_width` must be at least 2\*\*-30"):
+        draw(SplittingNoise(half_width, None), np.ones((1, 2)), 1, phase="test")
 
 
 def test_bad_arguments_of_exact_probabilities():

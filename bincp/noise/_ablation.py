@@ -13,11 +13,29 @@ from bincp.noise._laws import Law, law_of
 from bincp.smoothing import Ablation, BandAblation, BlockAblation, Deletion
 
 
+def _check_value(name: str, value: float, x: FloatArray) -> None:
+    if abs(value) > float(np.finfo(x.dtype).max):
+        raise ValueError(f"`{name}` must be a number that {x.dtype} can hold, got {value:g}")
+
+
+def _keep(
+    kept: npt.NDArray[np.bool_], sources: IntArray, x: FloatArray, out: FloatArray, fill: float
+) -> None:
+    """Write the rows ``x[sources]`` to ``out``, with ``fill`` where they are not kept.
+
+    ``kept`` has shape (rows, 1, ...): the same places are kept in each channel.
+    """
+    np.take(x, sources, axis=0, out=out, mode="clip")  # the mode that needs no buffer
+    images = out.reshape(len(out), -1, *kept.shape[2:])
+    np.copyto(images, fill, where=~kept)
+
+
 class _Ablation:
     def __init__(self, smoothing: Ablation) -> None:
         self.keep, self.dim, self.fill_value = smoothing.keep, smoothing.dim, smoothing.fill
 
     def check(self, x: FloatArray) -> None:
+        _check_value("fill", self.fill_value, x)
         elements = x.size // len(x)
         if elements % self.dim:
             raise ValueError(
@@ -37,8 +55,7 @@ class _Ablation:
     ) -> None:
         kept = np.empty((len(out), self.dim), np.uint8)
         _noise.keep(self.keep, seed, stream, ids, draws, kept)
-        pixels = x[sources].reshape(len(out), -1, self.dim)
-        out[:] = np.where(kept[:, None].view(bool), pixels, self.fill_value).reshape(out.shape)
+        _keep(kept[:, None].view(bool), sources, x, out, self.fill_value)
 
 
 class _Blocks:
@@ -49,6 +66,7 @@ class _Blocks:
         self.levels = math.prod(shape)
 
     def check(self, x: FloatArray) -> None:
+        _check_value("fill", self.fill_value, x)
         axes = len(self.shape)
         if x.ndim <= axes or x.shape[-axes:] != self.shape:
             sizes = ", ".join(str(size) for size in self.shape)
@@ -61,8 +79,7 @@ class _Blocks:
             inside = (np.arange(length) - corners[axis][:, None]) % length < size
             others = [1 + i for i in range(len(self.shape)) if i != axis]
             kept = kept & np.expand_dims(inside, others)
-        images = x[sources].reshape(len(sources), -1, *self.shape)
-        out[:] = np.where(kept[:, None], images, self.fill_value).reshape(out.shape)
+        _keep(kept[:, None], sources, x, out, self.fill_value)
 
 
 class _Deletion:
@@ -72,6 +89,7 @@ class _Deletion:
         self.threshold = -int(-Fraction(smoothing.p_delete) * 2**64 // 1)
 
     def check(self, x: FloatArray) -> None:
+        _check_value("padding", self.padding, x)
         if x.ndim != 2:
             raise ValueError(f"`x` must have shape (n, length) for Deletion, got {x.shape}")
         padding = x == self.padding

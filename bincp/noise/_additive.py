@@ -8,9 +8,12 @@ from scipy import special
 
 from bincp import _noise
 from bincp.noise._keys import FloatArray
-from bincp.noise._laws import Law, float32_at_least, law_of
+from bincp.noise._laws import Law, check_largest, float32_at_least, law_of
 from bincp.noise._wide import LEAST_UNIT, DoubleArray, RowKeys, WideLaw
 from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
+
+# The largest draws of the laws that are drawn in float32, for a scale of 1; see csrc/noise.h.
+_LARGEST = {_noise.GAUSSIAN: 6.77, _noise.UNIFORM: 1.0, _noise.LAPLACE: 22.19}
 
 
 class _Additive:
@@ -19,7 +22,7 @@ class _Additive:
         self.scale = float32_at_least(scale)
 
     def check(self, x: FloatArray) -> None:
-        pass
+        check_largest(self.scale * _LARGEST[self.law])
 
     def fill(self, *key_and_rows: Any) -> None:
         _noise.add_noise(self.law, self.scale, *key_and_rows)

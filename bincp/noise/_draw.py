@@ -30,8 +30,10 @@ def draw(
     ----------
     smoothing : Smoothing
         The smoothing scheme, one of `bincp.smoothing`. SparseFlip needs inputs of zeros and ones,
-        CategoricalFlip the codes 0, 1, ..., k - 1, Joint its `n_adjacency`, and SplittingNoise
-        inputs in [0, 1], on its grid if it has one.
+        CategoricalFlip the codes 0, 1, ..., k - 1, Joint its `n_adjacency` and flips in its parts,
+        SplittingNoise inputs in [0, 1], on its grid if it has one, Ablation `dim` elements or that
+        for each channel, BlockAblation and BandAblation images of their size in the last axes, and
+        Deletion sequences (n, length) with the padding at the end.
     x : array (n, ...)
         Inputs, float32 or float64.
     n_samples : int
@@ -65,11 +67,11 @@ def draw(
     from a sign and 31 bits (to 22.18 scales), flips by comparison with probabilities resolved to
     2**-64.
 
-    The other laws are computed in float64 and rounded last. Pareto noise is a quantile of a number
-    of 53 bits, Expp a uniform number times a random width; their coordinates are independent. The
-    noise of UniformBall, Exp1, Exp2, ExpInf and PowInf is a direction, uniform on the unit sphere
-    of its norm, times an independent radius [2]_. A scheme whose largest draws are beyond float32
-    is refused, and so are inputs of too many or too few elements for a scheme.
+    The other additive laws are computed in float64 and rounded last. Pareto noise is a quantile of
+    a number of 53 bits, Expp a uniform number times a random width; their coordinates are
+    independent. The noise of UniformBall, Exp1, Exp2, ExpInf and PowInf is a direction, uniform on
+    the unit sphere of its norm, times an independent radius [2]_. A scheme whose largest draws are
+    beyond float32 is refused, and so are inputs of too many or too few elements for a scheme.
 
     References
     ----------

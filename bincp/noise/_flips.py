@@ -8,7 +8,7 @@ from bincp import _noise
 from bincp._arrays import where
 from bincp.noise._keys import FloatArray, IntArray
 from bincp.noise._laws import Law, law_of
-from bincp.smoothing import CategoricalFlip, Joint, SparseFlip
+from bincp.smoothing import CategoricalFlip, Joint, Smoothing, SparseFlip
 
 
 class _Flips:
@@ -45,30 +45,20 @@ class _Categories:
 
 
 class _Parts:
-    """Two laws on the leading and the other elements of each input.
+    """Flips whose law differs between parts of the input.
 
-    Noise belongs to positions: the law of the other elements is drawn for the whole row, so that
-    the two parts never share a random number.
+    Noise belongs to positions: each law is drawn for the row up to the end of its part, so that no
+    two parts share a random number. Flips of all kinds agree on the words of a position; other laws
+    do not, and are refused.
     """
 
     def __init__(self, smoothing: Joint) -> None:
-        self.first, self.second = law_of(smoothing.adjacency), law_of(smoothing.attributes)
-        self.n = smoothing.n_adjacency
+        self.smoothing = smoothing
 
     def check(self, x: FloatArray) -> None:
-        if self.n is None:
-            raise ValueError(
-                "`smoothing` must say how many leading elements of an input are the adjacency: "
-                "Joint(..., n_adjacency=...)"
-            )
         rows = x.reshape(len(x), -1)
-        if self.n > rows.shape[1]:
-            raise ValueError(
-                f"`x` must have at least n_adjacency = {self.n} elements an input, "
-                f"got {rows.shape[1]}"
-            )
-        self.first.check(rows[:, : self.n])
-        self.second.check(rows[:, self.n :])
+        for scheme, start, stop in _spans(self.smoothing, 0, rows.shape[1]):
+            law_of(scheme).check(rows[:, start:stop])
 
     def fill(
         self,
@@ -80,11 +70,35 @@ class _Parts:
         x: FloatArray,
         out: FloatArray,
     ) -> None:
-        self.second.fill(seed, stream, ids, draws, sources, x, out)
-        leading = np.ascontiguousarray(x[:, : self.n])
-        drawn = np.empty((len(out), leading.shape[1]), out.dtype)
-        self.first.fill(seed, stream, ids, draws, sources, leading, drawn)
-        out[:, : self.n] = drawn
+        # From the last part to the first: a part overwrites what others drew before it.
+        for scheme, _, stop in reversed(_spans(self.smoothing, 0, x.shape[1])):
+            leading = np.ascontiguousarray(x[:, :stop])
+            drawn = out if stop == x.shape[1] else np.empty((len(out), stop), out.dtype)
+            law_of(scheme).fill(seed, stream, ids, draws, sources, leading, drawn)
+            out[:, :stop] = drawn
+
+
+def _spans(smoothing: Smoothing, start: int, stop: int) -> list[tuple[Smoothing, int, int]]:
+    """Return the schemes that are no Joint, each with the positions that it acts on, in order."""
+    if isinstance(smoothing, SparseFlip | CategoricalFlip):
+        return [(smoothing, start, stop)]
+    if not isinstance(smoothing, Joint):
+        raise TypeError(
+            "`smoothing` must join SparseFlip, CategoricalFlip or Joint to be drawn, "
+            f"got {smoothing!r}"
+        )
+    if smoothing.n_adjacency is None:
+        raise ValueError(
+            "`smoothing` must say how many leading elements of an input are the adjacency: "
+            "Joint(..., n_adjacency=...)"
+        )
+    middle = start + smoothing.n_adjacency
+    if middle > stop:
+        raise ValueError(
+            f"`x` must have at least n_adjacency = {smoothing.n_adjacency} elements an input, "
+            f"got {stop - start}"
+        )
+    return _spans(smoothing.adjacency, start, middle) + _spans(smoothing.attributes, middle, stop)
 
 
 @law_of.register

@@ -21,7 +21,6 @@ RADIUS_STREAMS = {
     _noise.TEST: _noise.TEST_RADIUS,
 }
 MAX_SAMPLES = 2**31 - 1
-_MAX_WORDS = 2**33  # see csrc/noise.h
 
 
 def check_phase(phase: object) -> None:
@@ -68,8 +67,6 @@ def random_words(
     seed: int, stream: int, ids: IntArray, draws: IntArray, n: int
 ) -> npt.NDArray[np.uint64]:
     """Return n random numbers of 64 bits for each (id, draw), for laws that are made here."""
-    if n > _MAX_WORDS:
-        raise ValueError(f"`x` must have at most 2**33 elements an input for this scheme, got {n}")
     out = np.empty((len(ids), n), np.uint64)
     _noise.words(seed, stream, ids, draws, out)
     return out

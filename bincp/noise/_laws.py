@@ -35,13 +35,26 @@ def law_of(smoothing: object) -> Law:
 
 
 def float32_at_least(scale: float) -> float:
-    """Round a scale up to float32: a certificate for less noise than was drawn still holds."""
-    if scale > float(np.finfo(np.float32).max):
+    """Round a scale up to float32: a certificate for less noise than was drawn still holds.
+
+    Below the normal numbers float32 has so few that noise of this scale would be far from its law.
+    """
+    limits = np.finfo(np.float32)
+    if not float(limits.smallest_normal) <= scale <= float(limits.max):
         raise ValueError(f"`smoothing` must have a scale that float32 can hold, got {scale:g}")
     nearest = np.float32(scale)
     # Compared as Python floats: NumPy would round `scale` to float32 first.
     below = float(nearest) < scale
     return float(np.nextafter(nearest, np.float32(np.inf)) if below else nearest)
+
+
+def check_largest(largest: float) -> None:
+    """Refuse noise whose largest draws are beyond float32; ``largest`` is a bound on them."""
+    # Written so that NaN fails.
+    if not largest <= float(np.finfo(np.float32).max):
+        raise ValueError(
+            f"`smoothing` must have noise that float32 can hold, got draws up to {largest:g}"
+        )
 
 
 def check_inputs(smoothing: object, x: npt.NDArray[Any]) -> None:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from bincp import _noise
 from bincp.noise._keys import RADIUS_STREAMS, FloatArray, IntArray
+from bincp.noise._laws import check_largest
 
 DoubleArray = npt.NDArray[np.float64]
 
@@ -60,12 +61,7 @@ class WideLaw(ABC):
 
     def check(self, x: FloatArray) -> None:
         with np.errstate(over="ignore", divide="ignore"):
-            largest = self.largest(x.size // len(x))
-        # Written so that NaN fails.
-        if not largest <= float(np.finfo(np.float32).max):
-            raise ValueError(
-                f"`smoothing` must have noise that float32 can hold, got draws up to {largest:g}"
-            )
+            check_largest(self.largest(x.size // len(x)))
 
     def fill(
         self,

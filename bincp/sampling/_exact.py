@@ -6,15 +6,16 @@ import torch
 
 from bincp._arrays import ArrayLike, as_counts
 from bincp._validation import check_threshold
+from bincp.adapters import ModelLike
 from bincp.noise._copies import Enumeration, copies_of
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job, Model, Score, integers
+from bincp.sampling._jobs import Job, Score, integers
 from bincp.scores import NAMED_SCORES
 from bincp.smoothing import Smoothing
 
 
 def exact_probabilities(
-    model: Model,
+    model: ModelLike,
     x: ArrayLike,
     smoothing: Smoothing,
     *,
@@ -33,7 +34,7 @@ def exact_probabilities(
 
     Parameters
     ----------
-    model : torch.nn.Module or callable
+    model : torch.nn.Module or callable, or a classifier of scikit-learn or ART
         As in `sample_scores`. Must be deterministic, and give an input the same score whatever
         else is in the batch; with floating-point numbers a score that equals `tau` to the last
         bits may not, so choose a `tau` that no score comes that close to.

@@ -42,8 +42,8 @@ def sample_scores(
         Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor on
         another device is copied to the CPU, where the noise is drawn.
     smoothing : Smoothing
-        The smoothing scheme, one of `bincp.smoothing`. SparseFlip needs inputs of zeros and ones,
-        SplittingNoise inputs in [0, 1], on its grid if it has one.
+        The smoothing scheme, one of `bincp.smoothing`. What inputs each needs, `bincp.noise.draw`
+        says.
     n_samples : int
         Draws for each input, m.
     phase : "calibration" or "test"

@@ -145,7 +145,7 @@ static void test_words(void)
     bincp_noise_words(KEY, 0, LONGEST, longest);
     for (size_t n = 0; n <= LONGEST; n += n < 100 ? 1 : 61) {
         uint64_t *out = malloc((n + !n) * sizeof *out);
-        const size_t first = n / 64 * 32;
+        const size_t first = n / 128 * 64;
         bincp_noise_words(KEY, 0, n, out);
         CHECK(memcmp(out, longest, n * sizeof *out) == 0);
         bincp_noise_words(KEY, first, n - first, out);
