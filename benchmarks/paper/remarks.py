@@ -63,13 +63,11 @@ REMARKS: dict[str, list[str]] = {
         "one marginal exception, of BinCP as printed at a low nominal coverage. " + FAIRNESS,
         "Exceptions to RSCP+ after the ranking transformation are of the kind that CIFAR-10 "
         "has: p = 0.6 is too small, see the tables against p.",
-        'Exceptions of "mixture" to RCP1: at several deletions. The default p follows the '
-        "strength of the attack as if noise were Gaussian, 0.8 at most. The certificate for "
-        "deletions has kinks, and with several of them it is far below 1/2 until p is near 1; "
-        "RCP1 has p = 1. The tables against p show that with p = 0.9 or 0.95 the mixture "
-        "correction has smaller sets than RCP1 there, and the pair with p = 0.9 above has "
-        "exceptions with few samples only, of which 0.9 is no whole number. A user who knows "
-        "the ball can set p; it must not be chosen by looking at the calibration points.",
+        'Exceptions of "mixture" to RCP1: at three deletions with 8 or 16 samples. The '
+        "certificate for deletions has kinks, and with several of them it is far below 1/2 until "
+        "p is near 1. RCP1 has p = 1; the default p is 0.9 there, and 0.95 from 21 samples on. "
+        "Of 8 samples 0.9 means all, so that one failure more than calibration saw refuses a "
+        "label: too few samples to average, and more to lose than a single one has.",
         "No attack is run here: flips anywhere in the graph move all nodes, so that a search "
         "costs an evaluation of the whole graph for each draw and try.",
     ],
