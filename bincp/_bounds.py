@@ -4,6 +4,7 @@ Root finding keeps its bracket, down to adjacent doubles, and returns the safe e
 """
 
 import math
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -146,8 +147,18 @@ def _bracket(holds: Callable[[float], bool], low: float, high: float) -> tuple[f
     return _from_bits(inside), _from_bits(outside)
 
 
-def last_inside(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the last double at which `holds`, true at `low`, is still true."""
+def largest_real(holds: Callable[[float], bool]) -> float:
+    """Return the last double >= 0 at which `holds` is true.
+
+    Infinity if it is true everywhere, minus infinity if nowhere.
+    """
+    if not holds(0.0):
+        return -math.inf
+    low, high = 0.0, 1.0
+    while holds(high):
+        if high == sys.float_info.max:
+            return math.inf
+        low, high = high, min(2.0 * high * high, sys.float_info.max)
     return _bracket(holds, low, high)[0]
 
 

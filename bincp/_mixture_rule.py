@@ -17,6 +17,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from bincp._binomial import cp_upper
 from bincp._curve import Array, Curve
@@ -185,21 +186,37 @@ def default_success_rank(certificate: Certificate, m: int) -> int:
     """Return t for m samples: a share that grows with the strength of the attack."""
     if m <= 2:
         return m
-    if m < MANY:
-        return success_rank(_TYPICAL, m)
-    return success_rank(default_p(certificate), m)
+    share = default_p(certificate, m)
+    return success_rank(share if share in _HIGH or m >= MANY else _TYPICAL, m)
 
 
-def default_p(certificate: Certificate) -> Fraction:
-    """Return 0.6, 0.7 or 0.8 for delta = Phi^-1(0.75) - Phi^-1(c(0.75)) <= 1/4, between, >= 1.
+def default_p(certificate: Certificate, m: int) -> Fraction:
+    """Return the share of scores above a point's threshold that wants fewest wrong labels.
 
-    delta is r / sigma for Gaussian noise.
+    It is 0.6, 0.7 or 0.8 for delta = Phi^-1(0.75) - Phi^-1(c(0.75)) <= 1/4, between, >= 1, where
+    delta is r / sigma for Gaussian noise. Certificates of few regions may take far less from
+    larger shares: then it is 0.9 or, from m = 21 on, where that leaves a score to spare, 0.95.
     """
     certified = certificate.lower(0.75)
     if certified >= _AT_A_QUARTER:
-        return Fraction(3, 5)
-    return Fraction(7, 10) if certified > _AT_ONE else Fraction(4, 5)
+        share = Fraction(3, 5)
+    else:
+        share = Fraction(7, 10) if certified > _AT_ONE else Fraction(4, 5)
+    for high in _HIGH:
+        spares_one = success_rank(high, m) < m or high == _HIGH[0]
+        if spares_one and _loss(certificate, high) < _loss(certificate, share) - _WORTH_MORE:
+            share = high
+    return share
 
+
+def _loss(certificate: Certificate, share: Fraction) -> float:
+    """Return what an attack takes from a share, in standard deviations of a normal score."""
+    p = float_below(share)
+    return float(special.ndtri(p) - special.ndtri(certificate.lower(p)))
+
+
+_HIGH = (Fraction(9, 10), Fraction(19, 20))
+_WORTH_MORE = 0.2  # standard deviations; what a higher share costs where the loss is even
 
 # Phi(Phi^-1(0.75) - 1/4) and Phi(Phi^-1(0.75) - 1), a little outward.
 _AT_A_QUARTER = 0.664394

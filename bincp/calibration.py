@@ -54,7 +54,7 @@ class BinCP:
     p : int, float, str, Decimal or Fraction, optional
         Fix p in (0, 1], chosen without the calibration and test data, and calibrate tau
         (Algorithm 2 of the paper). If neither `p` nor `tau` is given, p is 0.6, or for "mixture"
-        0.6 to 0.8 by the strength of the attack.
+        0.6 to 0.95 by the strength of the attack and what it takes from each share.
     tau : float, optional
         Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
     correction : {"mixture", "clopper-pearson", "none"}

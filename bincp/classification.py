@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._arrays import ArrayLike, as_array, as_counts, where
+from bincp._bounds import largest_real
 from bincp._levels import Level, check_level
 from bincp.balls import Ball
 from bincp.certificates import Certificate
@@ -35,8 +36,6 @@ ABSTAIN = -1
 
 BallFamily = Callable[[float], Ball]
 """A radius to a ball, e.g. ``bincp.balls.L2``."""
-
-_LARGEST_RADIUS = 2.0**100
 
 
 @dataclass(frozen=True)
@@ -211,8 +210,8 @@ def certify(
     pairs = list(zip(own, rival, strict=True))
     found = {pair: _largest_radius(smoothing, ball, *pair) for pair in set(pairs)}
     radii = np.array([found[pair] for pair in pairs])
-    labels = np.where(np.isnan(radii), ABSTAIN, bounds.labels)
-    return CertifiedLabels(labels, np.nan_to_num(radii, nan=0.0), bounds.own)
+    labels = np.where(radii < 0, ABSTAIN, bounds.labels)
+    return CertifiedLabels(labels, np.maximum(radii, 0.0), bounds.own)
 
 
 def is_certified(
@@ -369,29 +368,14 @@ def _bound(
 def _largest_radius(
     smoothing: Smoothing, ball: BallFamily, own: float, rival: float | None
 ) -> float:
-    """Return the largest radius at which the label is certified; NaN if it is not at radius 0."""
+    """Return the largest radius at which the label is certified, minus infinity if none is."""
 
     def holds(radius: float) -> bool:
         certificate = certificate_of(smoothing, ball(radius))
         most = 0.5 if rival is None else certificate.inverse().upper(rival)
         return certificate.lower(own) > most
 
-    if not holds(0.0):
-        return np.nan
-    high = 1.0
-    while holds(high):
-        if high >= _LARGEST_RADIUS:
-            return high
-        high *= 2
-    # The bit patterns of non-negative doubles are in their order.
-    inside, outside = 0, int(np.float64(high).view(np.int64))
-    while outside - inside > 1:
-        middle = (inside + outside) // 2
-        if holds(float(np.int64(middle).view(np.float64))):
-            inside = middle
-        else:
-            outside = middle
-    return float(np.int64(inside).view(np.float64))
+    return largest_real(holds)
 
 
 # ---- arguments -----------------------------------------------------------------------------------

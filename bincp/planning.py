@@ -67,7 +67,7 @@ class Plan:
     certified_p : float or None
         c(t / m), the certified lower bound. With ever more samples k / m' tends to it.
     recommended_p : Fraction
-        p for this certificate: 0.6, 0.7 or 0.8.
+        p for this certificate and m: 0.6, 0.7 or 0.8, or more where the certificate is steep.
 
     Notes
     -----
@@ -420,7 +420,7 @@ def plan(
         ghost_count=count("ghost"),
         paper_count=None if classes is None else count("paper"),
         certified_p=None if t is None else _certified(certificate, t, m),
-        recommended_p=default_p(certificate),
+        recommended_p=default_p(certificate, m),
     )
 
 

@@ -1,17 +1,19 @@
 """Pictures of certificates; they need matplotlib."""
 
+from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bincp._drawing import draw
 from bincp.certificates import Certificate
+from bincp.radii import certified_radius
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_bounds"]
+__all__ = ["plot_bounds", "plot_radius"]
 
 
 def plot_bounds(certificate: Certificate, target: "str | PathLike[str] | Axes") -> "Axes":
@@ -55,5 +57,53 @@ def plot_bounds(certificate: Certificate, target: "str | PathLike[str] | Axes") 
         axes.plot(p, certificate.lower(p), label="lower: worst case under attack")
         axes.set(xlabel="probability p", ylabel="certified bound")
         axes.legend()
+
+    return draw(fill, target)
+
+
+def plot_radius(
+    smoothing: Any,
+    ball: Callable[[float], Any],
+    target: "str | PathLike[str] | Axes",
+    *,
+    threshold: float = 0.5,
+) -> "Axes":
+    """Draw the largest radius that each probability certifies.
+
+    Parameters
+    ----------
+    smoothing : bincp.smoothing.Smoothing
+        The smoothing scheme.
+    ball : callable
+        Makes the ball of a radius, as in :func:`bincp.radii.certified_radius`.
+    target : str, path-like or matplotlib.axes.Axes
+        A file, whose ending says the format, or where to draw.
+    threshold : float
+        What the certified lower bound must reach, in (0, 1].
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError, CertificateError
+        As in :func:`bincp.radii.certified_radius`; and of `target` as in :func:`plot_bounds`.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> axes = bincp.plots.plot_radius(
+    ...     bincp.smoothing.Gaussian(0.25), bincp.balls.L2, "radius.png"
+    ... )  # doctest: +SKIP
+    """
+    p = np.linspace(0, 1, 201)[:-1]  # at 1 the radius may be infinite
+    radius = certified_radius(smoothing, ball, p, threshold=threshold)
+
+    def fill(axes: "Axes") -> None:
+        axes.plot(p, np.maximum(radius, 0.0))
+        axes.set(xlabel="probability p", ylabel=f"largest radius with lower(p) >= {threshold:g}")
 
     return draw(fill, target)

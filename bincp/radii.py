@@ -5,7 +5,6 @@ reaches a threshold, 1/2 for the decision of a smoothed binary classifier.
 """
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from bincp import _operators
 from bincp._arrays import ArrayLike, as_probabilities
-from bincp._bounds import last_inside
+from bincp._bounds import largest_real
 from bincp._builtins.flips import check_sparse_cost
 from bincp._validation import check_integer, check_probability
 from bincp.balls import Flips
@@ -77,7 +76,7 @@ def certified_radius(
     >>> certified_radius(bincp.smoothing.Uniform(0.5), bincp.balls.L1, [0.25, 0.75, 1.0])
     array([-inf, 0.25, 0.5 ])
     """
-    return _for_each(_largest_real, smoothing, ball, p, threshold, none=-math.inf)
+    return _for_each(largest_real, smoothing, ball, p, threshold, none=-math.inf)
 
 
 def certified_count(
@@ -271,18 +270,6 @@ def _for_each(
     radii = np.array([radius_of(float(value)) for value in values], dtype=np.float64)
     result = radii[places].reshape(np.shape(p))
     return float(result) if result.ndim == 0 else result
-
-
-def _largest_real(holds: Callable[[float], bool]) -> float:
-    """Return the last double at which `holds` is true; infinity if it is everywhere."""
-    if not holds(0.0):
-        return -math.inf
-    low, high = 0.0, 1.0
-    while holds(high):
-        if high == sys.float_info.max:
-            return math.inf
-        low, high = high, min(2.0 * high * high, sys.float_info.max)
-    return last_inside(holds, low, high)
 
 
 def _largest_whole(holds: Callable[[int], bool], limit: int) -> int:

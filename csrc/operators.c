@@ -8,12 +8,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "clones.h"
 #include "knapsack.h"
 #include "location.h"
 #include "normal.h"
 #include "two_sum.h"
 
-static int outside(double p)
+static ALWAYS_INLINE int outside(double p)
 {
     return !(p >= 0.0 && p <= 1.0); /* true for NaN */
 }
@@ -34,24 +35,35 @@ static double gaussian_upper(double p, const void *params)
     return outside(p) ? NAN : bincp_normal_shift_up(p, *(const double *)params);
 }
 
-/* p - shift, rounded down and clipped. */
-static double shifted_down(double p, double shift)
+static ALWAYS_INLINE uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static ALWAYS_INLINE double double_of(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* p - shift, rounded down and clipped. Of positive doubles the bit patterns are in order, so the
+ * next one below is a subtraction away, which leaves no branch in the loops over arrays. */
+static ALWAYS_INLINE double shifted_down(double p, double shift)
 {
     const pair value = two_sum(p, -shift);
-    if (value.hi <= 0.0) {
-        return 0.0;
-    }
-    return value.lo < 0.0 ? nextafter(value.hi, 0.0) : value.hi;
+    const double below = double_of(bits_of(value.hi) - (value.lo < 0.0));
+    return value.hi > 0.0 ? below : 0.0;
 }
 
 /* p + shift, rounded up and clipped. */
-static double shifted_up(double p, double shift)
+static ALWAYS_INLINE double shifted_up(double p, double shift)
 {
     const pair value = two_sum(p, shift);
-    if (value.hi >= 1.0) {
-        return 1.0;
-    }
-    return value.lo > 0.0 ? nextafter(value.hi, 1.0) : value.hi;
+    const double above = double_of(bits_of(value.hi) + (value.lo > 0.0));
+    return value.hi < 1.0 ? above : 1.0;
 }
 
 static double uniform_lower(double p, const void *params)
@@ -167,30 +179,36 @@ bincp_operator bincp_operator_make(bincp_builtin kind, const void *params)
     };
 }
 
+CLONES_V4 static void fill_shifted_down(double shift, const double *p, size_t n, double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        const double value = shifted_down(p[i], shift);
+        out[i] = outside(p[i]) ? NAN : value;
+    }
+}
+
+CLONES_V4 static void fill_shifted_up(double shift, const double *p, size_t n, double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        const double value = shifted_up(p[i], shift);
+        out[i] = outside(p[i]) ? NAN : value;
+    }
+}
+
 void bincp_bound_fill(bincp_bound_fn bound, const void *params, const double *p, size_t n,
                       double *out)
 {
     if (bound == regions_lower) {
         bincp_regions_lower_fill(params, p, n, out);
-        return;
+    } else if (bound == uniform_lower) {
+        fill_shifted_down(*(const double *)params, p, n, out);
+    } else if (bound == uniform_upper) {
+        fill_shifted_up(*(const double *)params, p, n, out);
+    } else {
+        for (size_t i = 0; i < n; ++i) {
+            out[i] = bound(p[i], params);
+        }
     }
-    for (size_t i = 0; i < n; ++i) {
-        out[i] = bound(p[i], params);
-    }
-}
-
-static uint64_t bits_of(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static double double_of(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
 }
 
 /* Bisects the bit patterns, which order non-negative doubles, so that the steps are 62 at most at any

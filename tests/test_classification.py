@@ -411,7 +411,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"`counts` must have shape \(1, 2\), got \(2, 2\)"):
             is_certified([[9, 1]], VOTES, certificate)
         with pytest.raises(bincp.CertificateError, match="no certificate for"):
-            certify(selection, VOTES, Uniform(1.0), lambda r: Flips(int(r), 0))
+            certify(selection, VOTES, SparseFlip(0.1, 0.1), L2)
 
     def test_too_few_draws_warn(self):  # B020
         certificate = bincp.certify(Gaussian(1.0), L2(0.1))

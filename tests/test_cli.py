@@ -659,6 +659,16 @@ def test_certify_draws_both_bounds(capsys, tmp_path):
     assert main(["certify", *SPEC, "--p", "0.5", "--plot", str(tmp_path / "a.docx")]) == 2
 
 
+def test_certify_draws_the_largest_radius(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    options = ["--p", "0.5", "--plot-radius", str(tmp_path / "radius.svg")]
+    assert "wrote" in run(capsys, "certify", *SPEC, *options)
+    assert (tmp_path / "radius.svg").read_text().startswith("<?xml")
+    flips = ["--smoothing", "sparse-flip:p_plus=0.1,p_minus=0.1"]
+    assert main(["certify", *flips, "--ball", "flips:additions=1,deletions=1", *options]) == 2
+    assert "--plot-radius needs a ball with a real radius" in capsys.readouterr().err
+
+
 def test_bench_measures_what_is_named(capsys):
     options = ["--only", "SparseFlip", "Uniform", "--size", "50", "--seconds", "0.001"]
     result = json.loads(run(capsys, "bench", *options, "--json"))

@@ -391,7 +391,7 @@ X = np.zeros((2, 3), np.float32)
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"smoothing": "gauss"}, TypeError, "Gaussian, .*, SparseFlip, Uniform, .*, got 'gauss'"),
+        ({"smoothing": "gauss"}, TypeError, "Gaussian, .*, SparseFlip, .*Uniform, .*got 'gauss'"),
         ({"smoothing": Gaussian(1e39)}, ValueError, "float32 can hold, got 1e\\+39"),
         ({"x": X.astype(np.float16)}, ValueError, r"float64 \(noise of 16 bits .*\), got float16"),
         ({"x": X.astype(np.int64)}, ValueError, r"float64 \(.*astype\(np.float32\)`\), got int64"),

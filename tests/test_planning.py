@@ -155,6 +155,24 @@ def test_recommended_p_grows_with_the_attack():
     assert found == [Fraction(3, 5), Fraction(7, 10), Fraction(4, 5)]
 
 
+@pytest.mark.parametrize("m", [4, 16, 64, 1000])
+@pytest.mark.parametrize("delta", [0.01, 0.2, 0.3, 0.9, 1.1, 2.0, 5.0])
+def test_recommended_p_of_gaussian_noise_does_not_depend_on_m(delta, m):
+    certificate = bincp.certify(smoothing.Gaussian(1.0), balls.L2(delta))
+    expected = "0.6" if delta < 0.25 else "0.7" if delta < 1 else "0.8"
+    assert bincp.plan(certificate, n=99, m=m).recommended_p == Fraction(expected)
+
+
+def test_recommended_p_is_high_where_only_high_shares_survive():
+    """Three deletions leave 0.10 of a share of 0.8, 0.55 of 0.9 and 0.78 of 0.95."""
+    certificate = bincp.certify(smoothing.SparseFlip(0.01, 0.6), balls.Flips(0, 3))
+    found = {m: bincp.plan(certificate, n=200, m=m) for m in (4, 16, 64)}
+    assert [float(made.recommended_p) for made in found.values()] == [0.9, 0.9, 0.95]
+    assert [made.success_rank for made in found.values()] == [4, 15, 61]
+    by_hand = bincp.plan(certificate, n=200, m=64, p="0.8")
+    assert found[64].share > 2 * by_hand.share
+
+
 def test_text_names_what_is_planned():
     text = str(bincp.plan(GAUSSIAN, n=200, m=64, n_classes=10))
     for part in ("mixture", "ghost", "paper", "limit", "curtailed", "recommended p: 0.8"):

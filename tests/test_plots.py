@@ -26,3 +26,13 @@ def test_refuses_bad_input(tmp_path):
         bincp.plots.plot_bounds(lambda p: p, tmp_path / "bounds.png")
     with pytest.raises(TypeError, match="`target` must be a path or matplotlib Axes"):
         bincp.plots.plot_bounds(certificate, 3)
+
+
+def test_radii_are_those_that_the_probabilities_certify():
+    scheme = bincp.smoothing.Gaussian(0.25)
+    axes = bincp.plots.plot_radius(scheme, bincp.balls.L2, figure.Figure().add_subplot())
+    p, radius = axes.get_lines()[0].get_xydata().T
+    assert (radius[p < 0.5] == 0).all()
+    for probability, r in zip(p[p > 0.5], radius[p > 0.5], strict=True):
+        assert bincp.certify(scheme, bincp.balls.L2(r)).lower(probability) >= 0.5
+        assert bincp.certify(scheme, bincp.balls.L2(1.001 * r)).lower(probability) < 0.5

@@ -16,7 +16,10 @@ what convolutions on a CPU like best (channels last).
 
 import gzip
 import io
+import lzma
 import tarfile
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,7 +97,7 @@ def cifar10(folder: Path, cache: Path) -> Images:
     """
     decoded = cache / "cifar10.npz"
     if not decoded.exists():
-        pixels, labels, is_train = read_images(folder / CIFAR10)
+        pixels, labels, is_train = read_images(existing(folder / CIFAR10))
         partial = decoded.with_suffix(".partial.npz")
         np.savez(partial, pixels=pixels, labels=labels, is_train=is_train)
         partial.rename(decoded)
@@ -104,24 +107,47 @@ def cifar10(folder: Path, cache: Path) -> Images:
     return Images(pixels, labels, np.flatnonzero(is_train), held_out, mirrored=True)
 
 
+def existing(path: Path) -> Path:
+    """Return the path of a file that must be there."""
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"`--data` must be a folder with {path.name}, got {path.parent}: "
+            "the docstring of benchmarks.study.data says where to get it"
+        )
+    return path
+
+
 def read_images(
     archive: Path,
 ) -> tuple[npt.NDArray[np.uint8], IntArray, npt.NDArray[np.bool_]]:
     """Return pixels, labels and "is for training" of an archive of ``split/class/name.jpg``.
 
     Images are in the order of their paths, classes in alphabetical order (that of CIFAR-10).
+
+    Raises
+    ------
+    ValueError
+        If the file is no archive, or an archive of something else.
     """
     from PIL import Image
 
     images = {}
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            if member.name.endswith(".jpg"):
-                file = tar.extractfile(member)
-                assert file is not None  # a JPEG file is no folder
-                path = tuple(Path(member.name).parts[-3:-1])
-                with Image.open(io.BytesIO(file.read())) as image:
-                    images[(*path, member.name)] = np.asarray(image.convert("RGB"))
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                if member.name.endswith(".jpg"):
+                    file = tar.extractfile(member)
+                    assert file is not None  # a JPEG file is no folder
+                    path = tuple(Path(member.name).parts[-3:-1])
+                    with Image.open(io.BytesIO(file.read())) as image:
+                        images[(*path, member.name)] = np.asarray(image.convert("RGB"))
+    except (tarfile.TarError, EOFError, lzma.LZMAError) as error:
+        raise ValueError(f"{archive} must be an archive of images, got: {error}") from error
+    if {path[0] for path in images} != {"train", "test"}:
+        raise ValueError(
+            f"{archive} must hold train/<class>/*.jpg and test/<class>/*.jpg, got "
+            f"{sorted({'/'.join(path[:2]) for path in images})[:4]}"
+        )
     paths = sorted(images)
     classes = sorted({name for _, name, _ in paths})
     labels = np.array([classes.index(name) for _, name, _ in paths], dtype=np.int64)
@@ -131,32 +157,49 @@ def read_images(
 
 def mnist(folder: Path) -> Images:
     """Return the 10,000 test images of MNIST: 7,000 to train on, 3,000 held out."""
-    pixels = _idx(folder / MNIST_IMAGES)[..., None]
-    labels = _idx(folder / MNIST_LABELS).astype(np.int64)
+    pixels = _idx(existing(folder / MNIST_IMAGES), n_axes=3)[..., None]
+    labels = _idx(existing(folder / MNIST_LABELS), n_axes=1).astype(np.int64)
+    if len(pixels) != len(labels):
+        raise ValueError(
+            f"{MNIST_IMAGES} and {MNIST_LABELS} must belong together, got {len(pixels)} images and "
+            f"{len(labels)} labels"
+        )
     order = np.random.default_rng(SPLIT_SEED).permutation(len(labels))
     train, held_out = order[:N_MNIST_TRAIN], order[N_MNIST_TRAIN:]
     return Images(pixels, labels, train, held_out, mirrored=False)
 
 
-def _idx(path: Path) -> npt.NDArray[np.uint8]:
-    with gzip.open(path) as file:
-        content = file.read()
-    n_axes = content[3]
-    shape = np.frombuffer(content, ">u4", count=n_axes, offset=4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * n_axes).reshape(shape)
+def _idx(path: Path, n_axes: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes of an IDX file, whose head is 0, 0, 8 for bytes, and the number of axes."""
+    try:
+        with gzip.open(path) as file:
+            content = file.read()
+        if content[:4] != bytes([0, 0, 8, n_axes]):
+            raise ValueError(f"a head of {list(content[:4])}")
+        shape = np.frombuffer(content, ">u4", count=n_axes, offset=4)
+        return np.frombuffer(content, np.uint8, offset=4 + 4 * n_axes).reshape(shape)
+    except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} must be a compressed IDX file of bytes with {n_axes} axes, got: {error}"
+        ) from error
 
 
 def cora_ml(folder: Path) -> Graph:
     """Return Cora-ML: 20 nodes of each class to train on, the others held out."""
-    return read_graph(folder / CORA_ML, N_NODES_A_CLASS)
+    return read_graph(existing(folder / CORA_ML), N_NODES_A_CLASS)
 
 
 def read_graph(path: Path, n_train: int) -> Graph:
     """Return the largest connected component, undirected, without self-loops, binary attributes."""
-    with np.load(path) as file:
-        adjacency = _sparse(file, "adj_matrix")
-        attributes = _sparse(file, "attr_matrix")
-        labels = file["labels"].astype(np.int64)
+    try:
+        with np.load(path) as file:
+            adjacency = _sparse(file, "adj_matrix")
+            attributes = _sparse(file, "attr_matrix")
+            labels = file["labels"].astype(np.int64)
+    except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} must hold adj_matrix, attr_matrix and labels, got: {error}"
+        ) from error
     linked = (adjacency + adjacency.T).tolil()
     linked.setdiag(0)
     linked = linked.tocsr()

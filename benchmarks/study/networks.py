@@ -22,7 +22,8 @@ from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from benchmarks.study.data import Graph, Images
-from bincp.smoothing import Gaussian, SparseFlip
+from bincp import noise
+from bincp.smoothing import Gaussian, Smoothing, SparseFlip
 
 __all__ = [
     "GraphNetwork",
@@ -117,14 +118,18 @@ def for_sampling(network: ImageNetwork, dtype: torch.dtype) -> ImageNetwork:
 def train_images(
     network: ImageNetwork,
     data: Images,
-    smoothing: Gaussian,
+    smoothing: Smoothing,
     *,
     n_epochs: int,
     max_rate: float,
     seed: int,
     report: Callable[[str], None] = print,
 ) -> None:
-    """Train with Gaussian noise, random crops and mirror images, on ``data.train`` only."""
+    """Train with noise, random crops and mirror images, on ``data.train`` only.
+
+    Where the network is, on a CPU or a GPU, there it is trained.
+    """
+    device = next(network.parameters()).device
     generator = torch.Generator().manual_seed(seed)
     n_batches = math.ceil(len(data.train) / BATCH_SIZE)
     optimizer = torch.optim.SGD(
@@ -140,10 +145,11 @@ def train_images(
         for start in range(0, len(order), BATCH_SIZE):
             rows = order[start : start + BATCH_SIZE]
             x = torch.from_numpy(_augmented(data, rows, generator)).float() / 255
-            x += smoothing.sigma * torch.randn(x.shape, generator=generator)
-            with torch.autocast("cpu", torch.bfloat16):
-                logits = network(x)
-            loss = functional.cross_entropy(logits.float(), torch.from_numpy(data.labels[rows]))
+            noisy = _noisy(x, smoothing, generator).to(device)
+            labels = torch.from_numpy(data.labels[rows]).to(device)
+            with torch.autocast(device.type, torch.bfloat16):
+                logits = network(noisy)
+            loss = functional.cross_entropy(logits.float(), labels)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -151,6 +157,14 @@ def train_images(
             total += loss.item() * len(rows)
         report(f"epoch {epoch + 1}/{n_epochs}: loss {total / len(order):.3f}")
     network.eval()
+
+
+def _noisy(x: torch.Tensor, smoothing: Smoothing, generator: torch.Generator) -> torch.Tensor:
+    """Return a noisy copy of each image."""
+    if isinstance(smoothing, Gaussian):  # faster than keyed noise, which training has no use for
+        return x + smoothing.sigma * torch.randn(x.shape, generator=generator)
+    seed = int(torch.randint(2**62, (), generator=generator))
+    return torch.from_numpy(noise.draw(smoothing, x.numpy(), 1, phase="test", seed=seed)[:, 0])
 
 
 def _augmented(

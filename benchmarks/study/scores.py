@@ -16,7 +16,8 @@ the cache gets
 
 A study splits the n inputs into calibration and test inputs, as often as it likes: the inputs are
 exchangeable, and no network has seen them. What exists is not made again; a cache that another
-setting of the same name made is refused.
+setting of the same name made is refused. Scores are sampled in pieces of some inputs, each of them
+kept, so that an interrupted run goes on where it stopped; a network is trained at one go.
 
 Noise is keyed by the position of an image in the held-out data. On the graph one forward pass
 serves all nodes. That is fine in the test phase, but calibration points must not share noise: there
@@ -25,6 +26,7 @@ depend on, those up to two links away.
 """
 
 import argparse
+import functools
 import json
 import time
 from collections.abc import Callable
@@ -41,14 +43,16 @@ from benchmarks.study import data, networks
 from bincp import noise
 from bincp.noise._keys import Phase
 from bincp.sampling import sample_scores
-from bincp.smoothing import Gaussian, SparseFlip
+from bincp.smoothing import Gaussian, Smoothing, SparseFlip
 
 __all__ = ["SETTINGS", "GraphTask", "ImageTask", "Setting", "fill_cache", "load"]
 
 FloatArray = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int64]
 PHASES: tuple[Phase, ...] = ("test", "calibration")
 BATCH_SIZE = 512
 BLOCK = 20  # images that a thread samples at a time
+PIECE = 250  # inputs whose scores are kept at a time
 # Nodes whose flips are in memory at a time: 16 nodes x 512 draws x 2,879 attributes are 94 MB.
 NODE_BLOCK = 16
 
@@ -112,6 +116,10 @@ class ImageTask:
         threads inside of each evaluation.
     dtype : torch.dtype, optional
         Of the convolutions.
+    smoothing : Smoothing, optional
+        The noise; by default Gaussian, with the parameter of the setting.
+
+    Networks are trained and evaluated on a GPU if torch has one.
     """
 
     def __init__(
@@ -120,6 +128,7 @@ class ImageTask:
         images: data.Images,
         n_threads: int = 2,
         dtype: torch.dtype = torch.bfloat16,
+        smoothing: Smoothing | None = None,
     ) -> None:
         if len(images.held_out) < setting.n_inputs:
             raise ValueError(
@@ -128,9 +137,10 @@ class ImageTask:
             )
         self.setting = setting
         self.images = images
-        self.smoothing = Gaussian(*setting.noise)
+        self.smoothing = smoothing or Gaussian(*setting.noise)
         self.n_threads = n_threads
         self.dtype = dtype
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.labels = images.labels[images.held_out[: setting.n_inputs]]
 
     def network(self) -> networks.ImageNetwork:
@@ -138,9 +148,14 @@ class ImageTask:
         torch.manual_seed(self.setting.seed)
         n_channels = self.images.pixels.shape[-1]
         n_classes = int(self.images.labels.max()) + 1
-        return networks.ImageNetwork(
+        network = networks.ImageNetwork(
             self.setting.network, self.setting.width, n_channels, n_classes
         )
+        return network.to(self.device)
+
+    def for_sampling(self, network: networks.ImageNetwork) -> torch.nn.Module:
+        """Return the network as it is evaluated."""
+        return networks.for_sampling(network, self.dtype)
 
     def train(self, network: networks.ImageNetwork, report: Callable[[str], None]) -> None:
         """Train the network on the images that are not held out."""
@@ -156,44 +171,65 @@ class ImageTask:
 
     def accuracies(self, network: networks.ImageNetwork) -> dict[str, float]:
         """Return the accuracies on all held-out images: clean, and under one draw of noise."""
-        network = networks.for_sampling(network, self.dtype)
+        fast = self.for_sampling(network)
         x, labels = self.images.inputs(self.images.held_out), self.images.labels
         noisy = noise.draw(self.smoothing, x, 1, phase="test", seed=self.setting.seed)[:, 0]
         return {
             f"{name}_accuracy": float(
-                (_logits(network, inputs).argmax(1) == labels[self.images.held_out]).mean()
+                (logits(fast, inputs).argmax(1) == labels[self.images.held_out]).mean()
             )
             for name, inputs in (("clean", x), ("noisy", noisy))
         }
 
-    def sample(
-        self, network: networks.ImageNetwork, phase: Phase, report: Callable[[str], None]
-    ) -> FloatArray:
-        """Return the scores of the phase: (n, K, m') for test, (n, m) for calibration."""
-        network = networks.for_sampling(network, self.dtype)
-        n_samples = _n_samples(self.setting, phase)
+    def pieces(self, phase: Phase) -> list[Ids]:
+        """Return the inputs in pieces that are sampled and kept one at a time."""
+        return blocks(self.setting.n_inputs, PIECE)
 
-        def scores_of(ids: npt.NDArray[np.int64]) -> FloatArray:
+    def sample(
+        self,
+        network: networks.ImageNetwork,
+        phase: Phase,
+        report: Callable[[str], None],
+        ids: Ids | None = None,
+        *,
+        n_logits: int | None = None,
+    ) -> FloatArray:
+        """Return the scores of the phase: (n, K, m') for test, (n, m) for calibration.
+
+        Parameters
+        ----------
+        network : ImageNetwork
+        phase : "calibration" or "test"
+        report : callable
+        ids : int64 array, optional
+            Positions of the inputs; all by default.
+        n_logits : int, optional
+            Return logits (n, K, n_logits) of so many draws instead, in either phase.
+        """
+        fast = self.for_sampling(network)
+        ids = np.arange(self.setting.n_inputs) if ids is None else ids
+        n_samples = n_logits or _n_samples(self.setting, phase)
+        of_true_labels = phase == "calibration" and n_logits is None
+
+        def scores_of(rows: Ids) -> FloatArray:
             return sample_scores(
-                network,
-                self.images.inputs(self.images.held_out[ids]),
+                fast,
+                self.images.inputs(self.images.held_out[rows]),
                 self.smoothing,
                 n_samples,
                 phase=phase,
-                indices=ids,
-                labels=self.labels[ids] if phase == "calibration" else None,
+                indices=rows,
+                score="tps" if n_logits is None else "logit",
+                labels=self.labels[rows] if of_true_labels else None,
                 batch_size=BATCH_SIZE,
                 seed=self.setting.seed,
             )
 
-        start, scores = time.perf_counter(), []
-        blocks = _blocks(self.setting.n_inputs, BLOCK)
-        with _threads(self.n_threads) as pool:
-            for block, block_scores in zip(blocks, pool.map(scores_of, blocks), strict=True):
-                scores.append(block_scores)
-                if block[-1] + 1 == self.setting.n_inputs or len(scores) % 10 == 0:
-                    rate = (block[-1] + 1) * n_samples / (time.perf_counter() - start)
-                    report(f"{phase}: {block[-1] + 1} images, {rate:.0f} forward passes/s")
+        start = time.perf_counter()
+        with threads(self.n_threads) as pool:
+            scores = list(pool.map(scores_of, [ids[block] for block in blocks(len(ids), BLOCK)]))
+        rate = len(ids) * n_samples / (time.perf_counter() - start)
+        report(f"{phase}: up to image {ids[-1] + 1}, {rate:.0f} forward passes/s")
         return np.concatenate(scores)
 
 
@@ -246,74 +282,84 @@ class GraphTask:
             result[f"{name}_accuracy"] = float(correct.mean())
         return result
 
+    def pieces(self, phase: Phase) -> list[Ids]:
+        """Return the nodes in pieces; in the test phase one forward pass serves all of them."""
+        return blocks(self.setting.n_inputs, len(self.nodes) if phase == "test" else PIECE)
+
     def sample(
-        self, network: networks.GraphNetwork, phase: Phase, report: Callable[[str], None]
+        self,
+        network: networks.GraphNetwork,
+        phase: Phase,
+        report: Callable[[str], None],
+        ids: Ids | None = None,
+        *,
+        n_logits: int | None = None,
     ) -> FloatArray:
-        """Return the scores of the phase: (n, K, m') for test, (n, m) for calibration."""
+        """Return the scores of the phase, as `ImageTask.sample`."""
+        ids = np.arange(len(self.nodes)) if ids is None else ids
+        n_samples = n_logits or _n_samples(self.setting, phase)
+        start = time.perf_counter()
         if phase == "test":
-            return self._test_scores(network, report)
-        return self._calibration_scores(network, report)
+            logits = self._test_logits(network, ids, n_samples)
+        else:
+            logits = self._calibration_logits(network, ids, n_samples)
+        report(f"{phase}: up to node {ids[-1] + 1}, {time.perf_counter() - start:.0f} s")
+        if n_logits is not None:
+            return logits.numpy()
+        scores: FloatArray = logits.softmax(1).numpy()
+        return scores if phase == "test" else scores[np.arange(len(ids)), self.labels[ids]]
 
-    def _test_scores(
-        self, network: networks.GraphNetwork, report: Callable[[str], None]
-    ) -> FloatArray:
-        """Score all nodes by the same noisy attributes; draw d of node v has the key (v, d)."""
-        n_nodes = len(self.graph.labels)
-        everywhere = np.arange(n_nodes)
-        embedded = self._embedded(network, everywhere, everywhere, "test")
-        report("test: all nodes embedded")
+    def _test_logits(
+        self, network: networks.GraphNetwork, ids: Ids, n_samples: int
+    ) -> torch.Tensor:
+        """Evaluate all nodes at the same noisy attributes; draw d of node v has the key (v, d)."""
+        everywhere = np.arange(len(self.graph.labels))
+        embedded = self._embedded(network, everywhere, everywhere, "test", n_samples)
         propagation = networks.as_sparse_tensor(self.propagation)
-        shape = (len(self.nodes), network.head.out_features, self.setting.n_test)
-        scores = np.empty(shape, dtype=np.float32)
+        logits = torch.empty(len(ids), network.head.out_features, n_samples)
         with torch.inference_mode():
-            for draw in range(self.setting.n_test):
+            for draw in range(n_samples):
                 hidden = network.hidden(propagation @ embedded[draw])
-                logits = propagation @ network.head(hidden)
-                scores[:, :, draw] = logits.softmax(1)[self.nodes].numpy()
-        return scores
+                logits[:, :, draw] = (propagation @ network.head(hidden))[self.nodes[ids]]
+        return logits
 
-    def _calibration_scores(
-        self, network: networks.GraphNetwork, report: Callable[[str], None]
-    ) -> FloatArray:
-        """Score each node i by flips of its own; draw d of node v has the key (i, v, d)."""
-        start, scores = time.perf_counter(), []
-        with _threads(self.n_threads) as pool:
-            tasks = pool.map(lambda i: self._own_scores(network, i), range(len(self.nodes)))
-            for done, node_scores in enumerate(tasks, start=1):
-                scores.append(node_scores)
-                if done % 100 == 0 or done == len(self.nodes):
-                    report(f"calibration: {done} nodes, {time.perf_counter() - start:.0f} s")
-        return np.stack(scores)
+    def _calibration_logits(
+        self, network: networks.GraphNetwork, ids: Ids, n_samples: int
+    ) -> torch.Tensor:
+        """Evaluate each node i at flips of its own; draw d of node v has the key (i, v, d)."""
+        with threads(self.n_threads) as pool:
+            tasks = pool.map(lambda i: self._own_logits(network, i, n_samples), ids)
+            return torch.stack(list(tasks))
 
-    def _own_scores(self, network: networks.GraphNetwork, position: int) -> FloatArray:
+    def _own_logits(
+        self, network: networks.GraphNetwork, position: int, n_samples: int
+    ) -> torch.Tensor:
         node = self.nodes[position]
         near = self.propagation[[node]].indices  # the node and its neighbours
         around = np.unique(self.propagation[near].indices)  # and theirs
         ids = node * len(self.graph.labels) + around
-        embedded = self._embedded(network, around, ids, "calibration")
+        embedded = self._embedded(network, around, ids, "calibration", n_samples)
         gather_near = torch.from_numpy(self.propagation[near][:, around].toarray())
         gather = torch.from_numpy(self.propagation[[node]][:, near].toarray())
         with torch.inference_mode():
             hidden = network.hidden(gather_near @ embedded)
-            logits = (gather @ network.head(hidden))[:, 0]
-            own: FloatArray = logits.softmax(1)[:, self.labels[position]].numpy()
-        return own
+            return (gather @ network.head(hidden))[:, 0].T
 
     def _embedded(
         self,
         network: networks.GraphNetwork,
-        nodes: npt.NDArray[np.int64],
-        ids: npt.NDArray[np.int64],
+        nodes: Ids,
+        ids: Ids,
         phase: Phase,
+        n_samples: int,
     ) -> torch.Tensor:
         """Return the embeddings (m, nodes, width) of noisy attributes.
 
         The first layer acts on each node alone, so that the noisy attributes of a few nodes are all
         that is in memory.
         """
-        n_samples = _n_samples(self.setting, phase)
         embedded = torch.empty(n_samples, len(nodes), network.embed.out_features)
-        for block in _blocks(len(nodes), NODE_BLOCK):
+        for block in blocks(len(nodes), NODE_BLOCK):
             noisy = noise.draw(
                 self.smoothing,
                 self.graph.attributes[nodes[block]],
@@ -353,19 +399,44 @@ def fill_cache(
     record = _Record.opened(cache / f"{setting.name}.json", setting)
     record.write(command=command, torch=torch.__version__)
     network = _trained(task, cache / f"{setting.name}.network.pt", record, report)
-    _save(cache / f"{setting.name}.labels.npy", task.labels)
+    save(cache / f"{setting.name}.labels.npy", task.labels)
     for phase in PHASES:
         path = cache / f"{setting.name}.{phase}.npy"
         if path.exists():
             report(f"{phase}: cached")
             continue
         start = time.perf_counter()
-        scores = task.sample(network, phase, report)
+        scores = in_pieces(
+            path, task.pieces(phase), functools.partial(task.sample, network, phase, report)
+        )
         record.write(**{f"{phase}_seconds": round(time.perf_counter() - start, 1)})
         if phase == "test":
             smoothed = scores.mean(axis=2, dtype=np.float64).argmax(axis=1)
             record.write(smoothed_accuracy=float((smoothed == task.labels).mean()))
-        _save(path, scores)
+        save(path, scores)
+        forget_pieces(path)
+
+
+def in_pieces(
+    path: Path, pieces: list[Ids], sample: Callable[[Ids], npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
+    """Return what ``sample`` returns for all pieces, each kept beside the file until that exists.
+
+    A run that was interrupted finds the pieces that it had finished.
+    """
+    results = []
+    for ids in pieces:
+        kept = path.with_suffix(f".{ids[0]}-{ids[-1]}.piece")
+        if not kept.exists():
+            save(kept, sample(ids))
+        results.append(np.load(kept))
+    return np.concatenate(results)
+
+
+def forget_pieces(path: Path) -> None:
+    """Remove the pieces of a file that is complete."""
+    for kept in path.parent.glob(f"{path.stem}.*.piece"):
+        kept.unlink()
 
 
 def load(cache: Path, name: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]:
@@ -382,15 +453,13 @@ def _trained(
 ) -> torch.nn.Module:
     network: torch.nn.Module = task.network()
     if path.exists():
-        network.load_state_dict(torch.load(path, weights_only=True))
+        network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         return network.eval()
     start = time.perf_counter()
     task.train(network, report)
     seconds = time.perf_counter() - start
     record.write(training_seconds=round(seconds, 1), **task.accuracies(network))
-    partial = path.with_suffix(".partial")
-    torch.save(network.state_dict(), partial)
-    partial.rename(path)
+    save_network(path, network)
     return network
 
 
@@ -423,7 +492,14 @@ class _Record:
         self.path.write_text(json.dumps(self.content, indent=2) + "\n")
 
 
-def _save(path: Path, array: npt.NDArray[Any]) -> None:
+def save_network(path: Path, network: torch.nn.Module) -> None:
+    """Write the parameters at once: a file that exists is complete."""
+    partial = path.with_suffix(".partial")
+    torch.save(network.state_dict(), partial)
+    partial.rename(path)
+
+
+def save(path: Path, array: npt.NDArray[Any]) -> None:
     """Write the file at once: one that exists is complete."""
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
@@ -435,18 +511,21 @@ def _n_samples(setting: Setting, phase: Phase) -> int:
     return setting.n_test if phase == "test" else setting.n_calibration
 
 
-def _logits(network: torch.nn.Module, x: FloatArray) -> FloatArray:
+def logits(network: torch.nn.Module, x: FloatArray) -> FloatArray:
+    """Return the logits (n, K) of inputs as they are."""
+    device = next(network.parameters()).device
     with torch.inference_mode():
         batches = torch.from_numpy(x).split(BATCH_SIZE)
-        logits: FloatArray = torch.cat([network(batch) for batch in batches]).numpy()
-    return logits
+        found = torch.cat([network(batch.to(device)) for batch in batches])
+    result: FloatArray = found.float().cpu().numpy()
+    return result
 
 
-def _blocks(n: int, size: int) -> list[npt.NDArray[np.int64]]:
+def blocks(n: int, size: int) -> list[Ids]:
     return np.split(np.arange(n), range(size, n, size))
 
 
-def _threads(n_threads: int) -> ThreadPoolExecutor:
+def threads(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, initializer=_start_thread)
 
 

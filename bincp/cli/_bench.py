@@ -60,8 +60,8 @@ def _bench(arguments: argparse.Namespace) -> Report:
     ]
     cells = [
         [
-            row.smoothing,
-            row.ball,
+            row.smoothing.split("(")[0],
+            row.ball.split("(")[0],
             f"{row.scalar / 1e6:.2f}",
             f"{row.scalar / row.scalar_baseline:.2f}",
             f"{row.batch / 1e6:.1f}",

@@ -51,7 +51,7 @@ def add_calibrate(commands: Any) -> None:
         "--p",
         type=level("p", closed_high=True),
         help="share of its m scores that must reach the threshold of a calibration point; tau is "
-        "calibrated (default 0.6, or 0.6 to 0.8 by the certificate for mixture)",
+        "calibrated (default 0.6, or 0.6 to 0.95 by the certificate for mixture)",
     )
     fixed.add_argument(
         "--tau",

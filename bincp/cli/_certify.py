@@ -1,11 +1,15 @@
 """``bincp certify``: worst and best case of a probability under attack."""
 
 import argparse
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from pathlib import Path
 from typing import Any
 
+from bincp import plots
 from bincp._levels import as_fraction, float_above, float_below
+from bincp.certificates import Certificate
 from bincp.cli._arguments import (
     OUTPUTS,
     SPECS,
@@ -18,7 +22,6 @@ from bincp.cli._arguments import (
 )
 from bincp.cli._files import picture_file
 from bincp.cli._report import Report, rounded, table
-from bincp.plots import plot_bounds
 from bincp.registry import certify, registered
 
 
@@ -50,6 +53,12 @@ def add_certify(commands: Any) -> None:
         metavar="FILE",
         help="draw both bounds against p; the ending of FILE says the format",
     )
+    parser.add_argument(
+        "--plot-radius",
+        type=Path,
+        metavar="FILE",
+        help="draw the largest radius at which the lower bound is 1/2 against p",
+    )
 
 
 def _certify(arguments: argparse.Namespace) -> Report:
@@ -57,9 +66,10 @@ def _certify(arguments: argparse.Namespace) -> Report:
 
 
 def _list(arguments: argparse.Namespace) -> Report:
-    for option in ("smoothing", "ball", "p", "plot"):
+    for option in ("smoothing", "ball", "p", "plot", "plot_radius"):
         if getattr(arguments, option) is not None:
-            raise UsageError(f"--{option} must be left out with --list")
+            flag = option.replace("_", "-")
+            raise UsageError(f"--{flag} must be left out with --list")
     pairs = [
         {"smoothing": usage(scheme), "ball": usage(ball), "operator": origin}
         for scheme, ball, origin in registered()
@@ -74,26 +84,56 @@ def _bounds(arguments: argparse.Namespace) -> Report:
     for option in ("smoothing", "ball", "p"):
         if getattr(arguments, option) is None:
             raise UsageError(f"--{option} is needed, or --list")
-    target = None if arguments.plot is None else picture_file(arguments.plot)
+    plot, plot_radius = _pictures(arguments)
     with as_usage():
         certificate = certify(arguments.smoothing, arguments.ball)
-    bounds = []
-    for written in arguments.p:
-        # Decimals lie between doubles: each bound is taken at the double on its safe side.
-        p = as_fraction("p", written)
-        lower, upper = certificate.lower(float_below(p)), certificate.upper(float_above(p))
-        bounds.append({"p": float(p), "lower": lower, "upper": upper})
-    description = certificate.describe()
+    bounds = [_bounds_at(certificate, written) for written in arguments.p]
+    data = {
+        "certificate": certificate.describe(),
+        "bounds": bounds,
+        "plot": plot and str(arguments.plot),
+        "plot_radius": plot_radius and str(arguments.plot_radius),
+    }
+    text = _text(arguments, data)
+    if plot is not None:
+        plots.plot_bounds(certificate, plot)
+        text += f"\n\nwrote {arguments.plot}: lower and upper against p"
+    if plot_radius is not None:
+        plots.plot_radius(arguments.smoothing, _ball_of(arguments.ball), plot_radius)
+        text += f"\n\nwrote {arguments.plot_radius}: largest radius against p"
+    return Report(data, text)
+
+
+def _pictures(arguments: argparse.Namespace) -> list[Path | None]:
+    """Return where the pictures go, or refuse before any work is done."""
+    if arguments.plot_radius is not None and not isinstance(
+        getattr(arguments.ball, "r", None), float
+    ):
+        raise UsageError(f"--plot-radius needs a ball with a real radius r, got {arguments.ball!r}")
+    return [
+        None if path is None else picture_file(path)
+        for path in (arguments.plot, arguments.plot_radius)
+    ]
+
+
+def _bounds_at(certificate: Certificate, written: str) -> dict[str, float]:
+    # Decimals lie between doubles: each bound is taken at the double on its safe side.
+    p = as_fraction("p", written)
+    lower, upper = certificate.lower(float_below(p)), certificate.upper(float_above(p))
+    return {"p": float(p), "lower": lower, "upper": upper}
+
+
+def _text(arguments: argparse.Namespace, data: dict[str, Any]) -> str:
     rows = [
         [written, rounded(bound["lower"], ROUND_FLOOR), rounded(bound["upper"], ROUND_CEILING)]
-        for written, bound in zip(arguments.p, bounds, strict=True)
+        for written, bound in zip(arguments.p, data["bounds"], strict=True)
     ]
     heading = f"{arguments.smoothing!r} against {arguments.ball!r}"
-    if "note" in description:
-        heading += f"\n{description['note']}"
-    text = f"{heading}\n\n{table(['p', 'lower', 'upper'], rows)}"
-    if target is not None:
-        plot_bounds(certificate, target)
-        text += f"\n\nwrote {arguments.plot}: lower and upper against p"
-    plot = None if target is None else str(arguments.plot)
-    return Report({"certificate": description, "bounds": bounds, "plot": plot}, text)
+    if "note" in data["certificate"]:
+        heading += f"\n{data['certificate']['note']}"
+    return f"{heading}\n\n{table(['p', 'lower', 'upper'], rows)}"
+
+
+def _ball_of(ball: Any) -> Callable[[float], Any]:
+    """Return the ball as a function of its radius."""
+    return lambda r: replace(ball, r=r)

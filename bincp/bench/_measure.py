@@ -1,9 +1,4 @@
-"""Throughput of certificates: how many bounds a second, beside the expression that one would write.
-
-What is measured is the lower bound of each built-in operator, one probability at a time and for an
-array of them. The yardstick is the straightforward NumPy or SciPy expression for the same bound,
-which rounds to nearest where a certificate rounds to the safe side.
-"""
+"""Measure certificates and their baselines in turns."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,47 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from bincp import balls, smoothing
 from bincp._validation import check_integer, check_real
+from bincp.bench._cases import CASES, Case
 from bincp.certificates import Certificate
 from bincp.registry import certify
 
-__all__ = ["CASES", "Case", "Throughput", "measure"]
-
 Array = npt.NDArray[np.float64]
-Expression = Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A pair to measure, and the expression that it is compared with.
-
-    Parameters
-    ----------
-    smoothing : bincp.smoothing.Smoothing
-        The smoothing scheme.
-    ball : bincp.balls.Ball
-        The perturbation ball.
-    baseline : str
-        The expression in words.
-    make_baseline : callable
-        Takes the scheme and the ball, and returns the lower bound as a function of a probability
-        or an array of them.
-
-    Examples
-    --------
-    >>> from bincp import balls, bench, smoothing
-    >>> def expression(scheme, ball):
-    ...     return lambda p: p - ball.r
-    >>> case = bench.Case(smoothing.Uniform(0.5), balls.L1(0.1), "p - r", expression)
-    """
-
-    smoothing: smoothing.Smoothing
-    ball: balls.Ball
-    baseline: str
-    make_baseline: Callable[[Any, Any], Expression]
 
 
 @dataclass(frozen=True)
@@ -181,52 +142,3 @@ def _time(function: Callable[[], Any], calls: int) -> float:
     for _ in range(calls):
         function()
     return time.perf_counter() - start
-
-
-# ---- baselines ------------------------------------------------------------------------------
-
-
-def _gaussian(scheme: smoothing.Gaussian, ball: balls.L2) -> Expression:
-    shift = ball.r / scheme.sigma
-    return lambda p: special.ndtr(special.ndtri(p) - shift)
-
-
-def _uniform(scheme: smoothing.Uniform, ball: balls.L1) -> Expression:
-    shift = ball.r / (2 * scheme.half_width)
-    return lambda p: np.clip(p - shift, 0, 1)
-
-
-def _sparse(scheme: smoothing.SparseFlip, ball: balls.Flips) -> Expression:
-    clean, perturbed = (
-        np.convolve(_binomial(ball.additions, first), _binomial(ball.deletions, second)).cumsum()
-        for first, second in (
-            (scheme.p_plus, scheme.p_minus),
-            (1 - scheme.p_minus, 1 - scheme.p_plus),
-        )
-    )
-    return _interpolation(clean, perturbed)
-
-
-def _binomial(n: int, p: float) -> Array:
-    k = np.arange(n + 1)
-    masses: Array = special.binom(n, k) * p**k * (1 - p) ** (n - k)
-    return masses
-
-
-def _interpolation(clean: Array, perturbed: Array) -> Expression:
-    """Return the knapsack over cumulated masses, in decreasing order of clean / perturbed."""
-    budgets, values = np.append(0, clean), np.append(0, perturbed)
-    return lambda p: np.interp(p, budgets, values)
-
-
-CASES = (
-    Case(smoothing.Gaussian(0.25), balls.L2(0.12), "ndtr(ndtri(p) - r / sigma)", _gaussian),
-    Case(smoothing.Uniform(0.5), balls.L1(0.25), "clip(p - r / (2 half_width))", _uniform),
-    Case(
-        smoothing.SparseFlip(0.01, 0.6),
-        balls.Flips(additions=5, deletions=5),
-        "np.interp on cumulative masses",
-        _sparse,
-    ),
-)
-"""Each built-in operator once."""
