@@ -113,7 +113,7 @@ def as_model(
         return _of_art(estimator, outputs, classes)
     if callable(getattr(estimator, "predict_proba", None)) and not isinstance(estimator, type):
         return _of_sklearn(estimator, outputs, classes)
-    if callable(estimator):
+    if callable(estimator) and not isinstance(estimator, type):
         return _of_torch(estimator, outputs, classes)
     raise TypeError(
         "`model` must be a torch module or a callable, a scikit-learn classifier with "
@@ -142,6 +142,11 @@ class _ArrayModel:
                 f"batch of {len(batch)}, got {values.dtype} of shape {values.shape}"
             )
         if self.columns is not None:
+            if values.shape[1] != len(self.columns):
+                raise ValueError(
+                    f"`model` must return a column for each of its {len(self.columns)} classes_, "
+                    f"got shape {values.shape}"
+                )
             values = values[:, self.columns]
         if self.outputs == "probabilities":
             values = log_probabilities(values)
@@ -254,8 +259,8 @@ def _fitted_to(estimator: Any, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return x
 
 
-def _columns(estimator: Any, classes: Sequence[Any] | None) -> npt.NDArray[np.intp] | None:
-    """Return which column of ``predict_proba`` is that of each label; None for all in order."""
+def _columns(estimator: Any, classes: Sequence[Any] | None) -> npt.NDArray[np.intp]:
+    """Return which column of ``predict_proba`` is that of each label."""
     own = getattr(estimator, "classes_", None)
     name = type(estimator).__name__
     if own is None:
@@ -269,7 +274,7 @@ def _columns(estimator: Any, classes: Sequence[Any] | None) -> npt.NDArray[np.in
                 f"`classes` must say which class each label is, as classes_ of {name} is not "
                 f"0, 1, ..., got None and classes_ {there}"
             )
-        return None
+        return np.arange(len(there))
     if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
         raise TypeError(f"`classes` must be a sequence, got {classes!r}")
     wanted = list(classes.tolist() if isinstance(classes, np.ndarray) else classes)

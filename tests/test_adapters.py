@@ -245,11 +245,23 @@ class TestSklearn:
         with pytest.raises(ValueError, match="`estimator` must have one output"):
             as_model(two)
         for other in (LinearRegression(), LogisticRegression, SVC(), 3, None, [fitted]):
-            if isinstance(other, type):
-                assert as_model(other) is other  # a callable, which fails when it is called
-                continue
             with pytest.raises(TypeError, match="`model` must be a torch module or a callable"):
                 as_model(other)
+
+    @pytest.mark.parametrize("n_columns", [1, 3])
+    @pytest.mark.parametrize("classes", [None, [1, 0]])
+    def test_a_column_a_class(self, n_columns, classes):
+        """Some binary classifiers return one column: that of one class is not that of label 0."""
+
+        class Binary:
+            classes_ = np.array([0, 1])
+
+            def predict_proba(self, x):
+                return np.full((len(x), n_columns), 1 / n_columns)
+
+        model = as_model(Binary(), classes=classes)
+        with pytest.raises(ValueError, match=rf"its 2 classes_, got shape \(5, {n_columns}"):
+            model(torch.zeros(5, 4))
 
 
 class TestArt:

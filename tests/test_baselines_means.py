@@ -121,6 +121,30 @@ def test_ranked_rscp_is_rscp_on_transformed_scores():
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_ranked_rscp_takes_tensors_as_all_methods_do(dtype):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(4)
+    arrays = [rng.random(shape) for shape in (100, (50, 30), (10, 3, 30))]
+    tensors = [torch.from_numpy(array).to(getattr(torch, dtype)) for array in arrays]
+    same = [tensor.float().numpy() for tensor in tensors]
+    sets = []
+    for tuning, true, scores in (tensors, same, (tensors[0], same[1], tensors[2])):
+        rule = RankedRSCP(GAUSSIAN, tuning, seed=5, alpha=0.2, temperature=0.1)
+        sets.append(quiet(rule, true).predict_set(scores))
+    np.testing.assert_array_equal(sets[0], sets[1])
+    np.testing.assert_array_equal(sets[0], sets[2])
+
+
+def test_ranked_rscp_keeps_its_tuning_scores():
+    rng = np.random.default_rng(4)
+    tuning, true = rng.random(100), rng.random((50, 30))
+    rule = RankedRSCP(GAUSSIAN, tuning, seed=5, alpha=0.2, temperature=0.1)
+    tuning[:] = 0
+    again = RankedRSCP(GAUSSIAN, np.zeros(100), seed=5, alpha=0.2, temperature=0.1)
+    assert quiet(rule, true).tau_ != quiet(again, true).tau_
+
+
 def test_ranked_rscp_breaks_ties_by_its_seed_alone():
     true = np.full((50, 30), 0.5)
     taus = [

@@ -170,6 +170,20 @@ def test_outputs_of_a_box_are_within_its_bounds(name, radius):
         assert (upper - lower).max() < 1e-3  # rounding alone
 
 
+def test_a_layer_that_comes_twice_counts_twice():
+    torch.manual_seed(0)
+    relu, linear = nn.ReLU(), nn.Linear(3, 3)
+    model = nn.Sequential(linear, relu, nn.Sequential(linear, relu), linear, relu)
+    copies = nn.Sequential(*(copy.deepcopy(layer) for layer in (linear, relu) * 3))
+    x = torch.randn(4, 3).double()
+    for bound, other in zip(
+        interval_bounds(model, x - 0.1, x + 0.1),
+        interval_bounds(copies, x - 0.1, x + 0.1),
+        strict=True,
+    ):
+        assert torch.equal(bound, other)
+
+
 def test_bounds_of_one_linear_layer_are_attained():
     layer = nn.Linear(6, 4)
     x = torch.randn(5, 6).double()
@@ -224,11 +238,14 @@ def test_what_cannot_be_bounded_is_refused_by_name():
     linear = nn.Linear(4, 2)
     hooked = nn.Linear(4, 2)
     hooked.register_forward_hook(lambda *_: None)
+    replaced = nn.Linear(4, 2)
+    replaced.forward = lambda x: 100 * x
     for layers, message in (
         ([linear, nn.Tanh()], "got Tanh as layer 1"),
         ([nn.Sequential(linear, nn.GELU())], r"got GELU as layer 0\.1"),
         ([nn.Dropout(), linear], "`model` must have its Dropout in evaluation mode"),
-        ([hooked], "must have no hooks"),
+        ([hooked], "must have no hooks, got one on layer 0"),
+        ([nn.Sequential(replaced)], "must not have its forward replaced, got one on layer 0"),
         ([torch.nn.utils.parametrizations.spectral_norm(nn.Linear(4, 2))], "Parametrized"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -242,8 +259,19 @@ def test_what_cannot_be_bounded_is_refused_by_name():
     ):
         with pytest.raises(ValueError, match=message):
             interval_bounds(nn.Sequential(layer), *images)
-    with pytest.raises(TypeError, match=r"`model` must be a torch\.nn\.Sequential, got Linear"):
+    with pytest.raises(TypeError, match=r"must be a torch\.nn\.Sequential, .*got Linear"):
         interval_bounds(linear, *box)
+    model = nn.Sequential(linear)
+    model.register_forward_pre_hook(lambda *_: None)
+    with pytest.raises(ValueError, match="must have no hooks, got one on the model"):
+        interval_bounds(model, *box)
+
+    class Scaled(nn.Sequential):
+        def forward(self, x):
+            return 5 * super().forward(x)
+
+    with pytest.raises(TypeError, match="with the forward of that class, got Scaled"):
+        interval_bounds(Scaled(linear), *box)
     with pytest.raises(ValueError, match=r"must stay in the range of torch\.float32"):
         interval_bounds(
             nn.Sequential(nn.Linear(4, 2)), box[0].double() - 1e300, box[1].double() * 1e300

@@ -64,11 +64,11 @@ def interval_bounds(model: Any, lower: Tensor, upper: Tensor) -> tuple[Tensor, T
     Raises
     ------
     TypeError
-        If the model is not a Sequential, or the bounds are not tensors.
+        If the model is not a Sequential or has a forward of its own, or the bounds are not tensors.
     ValueError
-        If a layer is of another kind (the message names it), has hooks, or is in training mode; if
-        a lower bound is above its upper bound, NaN or infinite; or if a bound leaves the range of
-        the dtype.
+        If a layer is of another kind (the message names it), has hooks or a replaced forward, or is
+        in training mode; if a lower bound is above its upper bound, NaN or infinite; or if a bound
+        leaves the range of the dtype.
 
     References
     ----------
@@ -88,8 +88,12 @@ def interval_bounds(model: Any, lower: Tensor, upper: Tensor) -> tuple[Tensor, T
     """
     import torch
 
-    if not isinstance(model, torch.nn.Sequential):
-        raise TypeError(f"`model` must be a torch.nn.Sequential, got {type(model).__name__}")
+    if getattr(type(model), "forward", None) is not torch.nn.Sequential.forward:
+        raise TypeError(
+            "`model` must be a torch.nn.Sequential, with the forward of that class, "
+            f"got {type(model).__name__}"
+        )
+    _check_plain("the model", model)
     _check_box(lower, upper)
     dtype = next((p.dtype for p in model.parameters()), lower.dtype)
     box = _Box(lower.double(), upper.double(), torch.finfo(dtype))
@@ -189,13 +193,21 @@ def _layers(model: Any) -> Iterator[tuple[str, Any]]:
     """Yield the layers with their names, in order; a nested Sequential layer by layer."""
     import torch
 
-    for name, layer in model.named_children():
-        if layer._forward_hooks or layer._forward_pre_hooks:
-            raise ValueError(f"`model` must have no hooks, got one on layer {name}")
+    # named_children() leaves out a layer that comes again, such as one ReLU in two places.
+    for name, layer in model._modules.items():
+        _check_plain(f"layer {name}", layer)
         if type(layer) is torch.nn.Sequential:
             yield from ((f"{name}.{inner}", module) for inner, module in _layers(layer))
         else:
             yield name, layer
+
+
+def _check_plain(name: str, module: Any) -> None:
+    """Refuse a module whose call does more than the forward of its class."""
+    if module._forward_hooks or module._forward_pre_hooks:
+        raise ValueError(f"`model` must have no hooks, got one on {name}")
+    if "forward" in vars(module):
+        raise ValueError(f"`model` must not have its forward replaced, got one on {name}")
 
 
 # ---- rules, one a kind of layer ------------------------------------------------------------------

@@ -288,8 +288,9 @@ class RankedRSCP(RSCP):
         self.seed = check_integer("seed", seed, low=0)
         self.b = float(self.alpha) if b is None else check_real("b", b)
         self.temperature = check_real("temperature", temperature, low=0, open_low=True)
-        self._tuning_scores = tuning_scores
-        ptt(np.empty((0, 1), as_scores("tuning_scores", tuning_scores).dtype), tuning_scores, 0.0)
+        # As an array, whatever the scores come as; a copy, as ranks must not change later.
+        self._tuning_scores = as_scores("tuning_scores", tuning_scores).values().copy()
+        ptt(np.empty((0, 1), self._tuning_scores.dtype), self._tuning_scores, 0.0)
 
     def _samples(self, name: str, scores: ArrayLike) -> FloatArray:
         values = as_scores(name, scores).values()
