@@ -723,6 +723,7 @@ def test_schemes_that_are_one(ball):
 @pytest.mark.parametrize(
     ("scheme", "ball", "same_as", "note"),
     [
+        (Gaussian(0.5), L1(0.25), L2(0.25), "l1 {} l2 radius r"),
         (Laplace(0.5), L2(0.25, 9), L1(0.75), "l2 {} l1 radius r sqrt(dim), dim = 9"),
         (Laplace(0.5), Linf(0.25, 8), L1(2.0), "linf {} l1 radius r dim, dim = 8"),
         (UniformBall(2.0), L1(0.25, 9), L2(0.25, 9), "l1 {} l2 radius r"),

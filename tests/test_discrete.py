@@ -402,7 +402,7 @@ def test_inverse_and_description() -> None:
         (
             lambda: smoothing.Joint(SparseFlip(0.1, 0.1), SparseFlip(0.1, 0.1), n_adjacency=-1),
             ValueError,
-            "`n_adjacency` must be at least 0",
+            r"`n_adjacency` must be in \[0, 9223372036854775807\], got -1",
         ),
     ],
 )

@@ -22,14 +22,12 @@ def gaussian_l2(smoothing: Gaussian, ball: L2) -> Certificate:
 
 
 @register_built_in(Gaussian, L1)
-def gaussian_l1(smoothing: Gaussian, ball: L1) -> Certificate:
-    """Reuse the l2 certificate of the radius: both balls reach as far along an axis; exact."""
-    return gaussian_shift(Fraction(ball.r) / Fraction(smoothing.sigma))
-
-
 @register_built_in(Gaussian, Linf)
-def gaussian_linf(smoothing: Gaussian, ball: Linf) -> Certificate:
-    """Reuse the l2 certificate of radius r sqrt(dim), the distance of a corner; exact."""
+def gaussian_converted(smoothing: Gaussian, ball: L1 | Linf) -> Certificate:
+    """Reuse the l2 certificate of radius r (l1) or r sqrt(dim) (linf).
+
+    Exact: an axis of the l1 ball, and a corner of the linf ball, are as far away as that.
+    """
     distance, note = distance_in("l2", ball)
     return gaussian_shift(distance / Fraction(smoothing.sigma), **note)
 

@@ -117,7 +117,7 @@ class Joint(Smoothing):
     TypeError
         If a part is not a smoothing scheme, or `n_adjacency` not an integer.
     ValueError
-        If `n_adjacency` is negative.
+        If `n_adjacency` is negative, or 2^63 or more.
 
     References
     ----------
@@ -139,7 +139,8 @@ class Joint(Smoothing):
             if not isinstance(part, Smoothing):
                 raise TypeError(f"`{name}` must be a smoothing scheme, got {part!r}")
         if self.n_adjacency is not None:
-            set_parameters(self, n_adjacency=check_integer("n_adjacency", self.n_adjacency, low=0))
+            number = check_integer("n_adjacency", self.n_adjacency, low=0, high=2**63 - 1)
+            set_parameters(self, n_adjacency=number)
 
 
 def _flip_probability(name: str, value: object) -> float:
