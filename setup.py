@@ -14,7 +14,15 @@ from glob import glob
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-OPERATORS = ["normal.c", "incomplete.c", "location.c", "knapsack.c", "operators.c"]
+OPERATORS = [
+    "normal.c",
+    "incomplete.c",
+    "location.c",
+    "knapsack.c",
+    "flips.c",
+    "walk.c",
+    "operators.c",
+]
 KERNELS = {
     "_count": ["count.c"],
     "_binomial": ["binomial.c"],

@@ -14,6 +14,9 @@ cdef extern from "knapsack.h":
     bincp_regions bincp_regions_make(
         const double *clean, const double *perturbed, size_t n, double slack, double tiny,
         double *storage, double *workspace) nogil
+
+
+cdef extern from "flips.h":
     const double BINCP_SPARSE_SLACK
     double bincp_sparse_tiny(size_t additions, size_t deletions) nogil
     void bincp_sparse_regions(
@@ -24,6 +27,9 @@ cdef extern from "knapsack.h":
     void bincp_flip_grid(
         size_t additions, size_t deletions, double p_plus, double p_minus, const double *p,
         const uint32_t *order, size_t m, double *out, double *workspace) nogil
+
+
+cdef extern from "walk.h":
     ctypedef struct bincp_stride:
         size_t times
         size_t[3] offset

@@ -16,6 +16,7 @@
 
 #include "binomial.h"
 #include "count.h"
+#include "flips.h"
 #include "knapsack.h"
 #include "noise.h"
 #include "operators.h"

@@ -58,49 +58,10 @@ double bincp_regions_upper(const bincp_regions *regions, double p);
 /* The same at m probabilities; NaN where p is not in [0, 1]. */
 void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, size_t m, double *out);
 
-/* Bounds on the errors of the masses of bincp_sparse_regions. */
-#define BINCP_SPARSE_SLACK 9e-16
-double bincp_sparse_tiny(size_t additions, size_t deletions);
-
-/* Masses of the a + d + 1 regions of sparse flips, in decreasing order of clean / perturbed mass:
- * "q of the a + d differing bits differ from the clean input after smoothing".
- *
- * Under the clean input q is Bin(a, p_plus) + Bin(d, p_minus), under the perturbed one
- * Bin(a, 1 - p_minus) + Bin(d, 1 - p_plus). `workspace` holds 2 (a + d + 2) doubles.
- */
-void bincp_sparse_regions(size_t additions, size_t deletions, double p_plus, double p_minus,
-                          double *clean, double *perturbed, double *workspace);
-
-/* -1, 0 or 1: the sign of p_plus + p_minus - 1, exactly. At 0 every likelihood ratio is 1. */
-int bincp_sparse_direction(double p_plus, double p_minus);
-
-/* Lower bounds for all numbers of flips: out[(i (deletions + 1) + j) m + k] is that of i additions
- * and j deletions at probability k.
- *
- * `p` holds the m probabilities in increasing order, all in [0, 1], and order[s] says which of them
- * p[s] is; NULL if p[k] is the k-th. The bounds are those of bincp_regions_lower, bit by bit. The
- * workspace holds bincp_flip_grid_workspace(...) doubles.
- */
-size_t bincp_flip_grid_workspace(size_t additions, size_t deletions, size_t m);
-void bincp_flip_grid(size_t additions, size_t deletions, double p_plus, double p_minus,
-                     const double *p, const uint32_t *order, size_t m, double *out,
-                     double *workspace);
-
-/* Independent steps of a walk along 0, 1, 2, ...: each of `times` steps goes offset[i] places with
- * the probability hi[i] + lo[i]. */
-typedef struct bincp_stride {
-    size_t times;
-    size_t offset[3];
-    double hi[3], lo[3];
-} bincp_stride;
-
-/* Masses of the places 0 .. size - 1, the farthest one, where a walk from 0 ends.
- *
- * Errors are bounded like those of regions. The workspace holds 4 (size + largest offset) doubles.
- */
-#define BINCP_WALK_SLACK 9e-16
-double bincp_walk_tiny(const bincp_stride *steps, size_t n_steps, size_t size);
-void bincp_walk_masses(const bincp_stride *steps, size_t n_steps, size_t size, double *mass,
-                       double *workspace);
+/* Lower bounds at m probabilities in increasing order, all in [0, 1], from masses as above: those of
+ * bincp_regions_lower, bit by bit, without the cost of what makes single look-ups fast. */
+size_t bincp_regions_bounds_workspace(size_t n);
+void bincp_regions_bounds(const double *clean, const double *perturbed, size_t n, double slack,
+                          double tiny, const double *p, size_t m, double *out, double *workspace);
 
 #endif

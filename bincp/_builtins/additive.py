@@ -21,8 +21,8 @@ def gaussian_l2(smoothing: Gaussian, ball: L2) -> Certificate:
     return gaussian_shift(Fraction(ball.r) / Fraction(smoothing.sigma))
 
 
-@register_built_in(Gaussian, L1)
 @register_built_in(Gaussian, Linf)
+@register_built_in(Gaussian, L1)
 def gaussian_converted(smoothing: Gaussian, ball: L1 | Linf) -> Certificate:
     """Reuse the l2 certificate of radius r (l1) or r sqrt(dim) (linf).
 

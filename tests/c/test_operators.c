@@ -2,15 +2,17 @@
  *
  *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
  *       -Ibincp/include tests/c/test_operators.c csrc/normal.c csrc/incomplete.c csrc/location.c \
- *       csrc/knapsack.c csrc/operators.c -lm
+ *       csrc/knapsack.c csrc/flips.c csrc/walk.c csrc/operators.c -lm
  *
  * Arrays are allocated to size, so that the sanitizer sees a step beyond them. Reference values
  * come from tests/data/{gaussian,sparse}.json.
  */
+#include "flips.h"
 #include "knapsack.h"
 #include "location.h"
 #include "normal.h"
 #include "operators.h"
+#include "walk.h"
 
 #include <float.h>
 #include <math.h>
