@@ -41,6 +41,8 @@ class _Function(NamedTuple):
 
 def native_operator(lower: Any, upper: Any, name: str | None, user_data: Any) -> Operator:
     """Return the operator of compiled code; see `Certificate.from_native` for what is accepted."""
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"`name` must be a string or None, got {name!r}")
     if isinstance(lower, _CAPSULE):
         return _from_capsule(lower, upper, name, user_data)
     data, pinned = (None, None) if user_data is None else _data_address(user_data)
@@ -199,12 +201,17 @@ def _data_address(value: Any) -> tuple[int, memoryview | None]:
     if _is_of(value, "_cffi_backend", "_CDataBase"):
         return _cffi_pointer(value), None
     try:
-        pinned = memoryview(value).cast("B")
+        buffer = memoryview(value)
+        pinned = buffer.cast("B")
     except (TypeError, ValueError) as error:
         raise TypeError(
             "`user_data` must be a ctypes or cffi pointer, a capsule, or an object with one "
             f"contiguous buffer, such as a NumPy array or a ctypes structure, got {value!r}"
         ) from error
+    if "O" in buffer.format:
+        raise TypeError(f"`user_data` must not hold Python objects, got {value!r}")
+    if not pinned:  # its address would be NULL, which is to be asked for
+        raise ValueError(f"`user_data` must not be empty, got {value!r}")
     return _foreign.buffer_address(pinned), pinned
 
 

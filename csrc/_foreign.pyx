@@ -141,7 +141,9 @@ def from_capsule(capsule, name=None):
     op.functions.lower.bound = given.lower
     op.functions.upper.bound = given.upper
     op.functions.lower.data = op.functions.upper.data = <void *> given.params
-    return finish(op, given.name if name is None else name.encode(), capsule)
+    if name is None:  # bytes that are no UTF-8 would fail wherever the name is shown
+        name = (<bytes> given.name).decode(errors="replace")
+    return finish(op, name.encode(), capsule)
 
 
 cdef int check_version(uint32_t version, uint32_t size) except -1:
@@ -170,5 +172,5 @@ def capsule_addresses(capsule):
 
 
 def buffer_address(const unsigned char[::1] buffer):
-    """Return the address of the first byte of a contiguous buffer of bytes."""
-    return <uintptr_t> &buffer[0] if buffer.shape[0] > 0 else 0
+    """Return the address of the first byte of a contiguous buffer of bytes, at least one."""
+    return <uintptr_t> &buffer[0]

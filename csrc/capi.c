@@ -169,13 +169,19 @@ static double total(const double *masses, size_t n)
     return sum.hi + sum.lo;
 }
 
-/* Neighbours may be in the wrong order by what the errors of four masses allow. */
+/* Neighbours may be in the wrong order by what the errors of four masses allow. A region without
+ * any mass has no ratio: it is in order with all others, so those around it are compared. */
 static int are_ordered(const double *clean, const double *perturbed, size_t n, double slack)
 {
+    size_t last = 0;
     for (size_t i = 1; i < n; ++i) {
-        if (!product_reaches(clean[i - 1], perturbed[i], 4.0 * slack, clean[i], perturbed[i - 1])) {
+        if (clean[i] == 0.0 && perturbed[i] == 0.0) {
+            continue;
+        }
+        if (!product_reaches(clean[last], perturbed[i], 4.0 * slack, clean[i], perturbed[last])) {
             return 0;
         }
+        last = i;
     }
     return 1;
 }

@@ -206,6 +206,8 @@ def test_names(library: ctypes.CDLL) -> None:
     capsule = struct_capsule(library, "both")
     assert Certificate.from_native(capsule).describe() == {"operator": "both"}
     assert Certificate.from_native(capsule, name="mine").describe() == {"operator": "mine"}
+    capsule = struct_capsule(library, "latin_1")
+    assert Certificate.from_native(capsule).describe() == {"operator": "d\ufffdj\ufffd"}
 
 
 @pytest.mark.parametrize(
@@ -380,6 +382,26 @@ def test_other_signatures_of_numba() -> None:
             lambda lib: {"lower": function(lib, "shifted_lower"), "user_data": np.ones(4)[::2]},
             TypeError,
             "with one contiguous buffer",
+        ),
+        (
+            lambda lib: {"lower": function(lib, "shifted_lower"), "user_data": np.ones(0)},
+            ValueError,
+            r"`user_data` must not be empty, got array\(\[\]",
+        ),
+        (
+            lambda lib: {"lower": function(lib, "shifted_lower"), "user_data": np.array([None])},
+            TypeError,
+            "`user_data` must not hold Python objects",
+        ),
+        (
+            lambda lib: {"lower": function(lib, "tenth_lower"), "name": 3},
+            TypeError,
+            "`name` must be a string or None, got 3",
+        ),
+        (
+            lambda lib: {"lower": struct_capsule(lib, "both"), "name": b"mine"},
+            TypeError,
+            "`name` must be a string or None, got b'mine'",
         ),
         (
             lambda lib: {"lower": struct_capsule(lib, "both"), "user_data": SHIFT},

@@ -120,6 +120,9 @@ bincp_operator old_version = {
 bincp_operator too_short = {
     BINCP_ABI_VERSION, sizeof(bincp_operator) - 1, "short", bound_lower, NULL, &shift,
 };
+bincp_operator latin_1 = {
+    BINCP_ABI_VERSION, sizeof(bincp_operator), "d\xe9j\xe0", bound_lower, bound_upper, &shift,
+};
 bincp_operator unnamed = {
     BINCP_ABI_VERSION, sizeof(bincp_operator), NULL, bound_lower, NULL, &shift,
 };

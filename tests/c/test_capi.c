@@ -155,6 +155,10 @@ static void test_regions(void)
     CHECK(refused(tiny_perturbed, tiny_clean, 3, DBL_EPSILON)); /* the products underflow */
     const double zeros[] = {1.0, 0.0}, ones[] = {0.0, 1.0};
     CHECK(!refused(zeros, ones, 2, DBL_EPSILON) && refused(ones, zeros, 2, DBL_EPSILON));
+    const double around[] = {0.7, 0.0, 0.3}, nothing[] = {0.2, 0.0, 0.8}; /* a region without mass */
+    CHECK(!refused(around, nothing, 3, DBL_EPSILON) && refused(nothing, around, 3, DBL_EPSILON));
+    const double first[] = {0.0, 0.7, 0.3}, second[] = {0.0, 0.2, 0.8};
+    CHECK(!refused(first, second, 3, DBL_EPSILON) && refused(second, first, 3, DBL_EPSILON));
 }
 
 static void test_sparse(void)
