@@ -14,24 +14,27 @@ from glob import glob
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
+BINOMIAL = ["numerics/binomial.c"]
+COUNTING = ["counting/count.c"]
+NOISE = ["noise/noise.c"]
 OPERATORS = [
-    "normal.c",
-    "incomplete.c",
-    "location.c",
-    "knapsack.c",
-    "flips.c",
-    "walk.c",
-    "operators.c",
+    "numerics/normal.c",
+    "numerics/incomplete.c",
+    "certificates/location.c",
+    "certificates/knapsack.c",
+    "certificates/sparse_regions.c",
+    "certificates/categorical_regions.c",
+    "certificates/operators.c",
 ]
 KERNELS = {
-    "_count": ["count.c"],
-    "_binomial": ["binomial.c"],
+    "_binomial": BINOMIAL,
+    "_capi": [*OPERATORS, *COUNTING, *BINOMIAL, *NOISE, "api/capi.c"],
+    "_count": COUNTING,
+    "_foreign": [*OPERATORS, "certificates/foreign.c"],
+    "_mixture": ["rules/mixture.c", *BINOMIAL, "numerics/normal.c"],
+    "_noise": [*NOISE, "noise/splitting.c"],
     "_operators": OPERATORS,
-    "_foreign": [*OPERATORS, "foreign.c"],
-    "_capi": [*OPERATORS, "count.c", "binomial.c", "noise.c", "capi.c"],
-    "_mixture": ["mixture.c", "binomial.c", "normal.c"],
-    "_sequential": ["sequential.c"],
-    "_noise": ["noise.c", "splitting.c"],
+    "_sequential": ["rules/sequential.c"],
 }
 
 DEBUG, TRACE, ANNOTATE, NO_CLONES = (
@@ -62,12 +65,12 @@ if NO_CLONES:
 
 
 def extension(module: str, kernels: list[str]) -> Extension:
-    """Return the extension ``bincp.<module>``: its Cython file and the C kernels under it."""
+    """Return the extension ``bincp._core.<module>``: its Cython file and the kernels under it."""
     return Extension(
-        f"bincp.{module}",
-        [f"csrc/{module}.pyx", *(f"csrc/{kernel}" for kernel in kernels)],
+        f"bincp._core.{module}",
+        [f"bincp/_core/{module}.pyx", *(f"csrc/{kernel}" for kernel in kernels)],
         include_dirs=["csrc", "bincp/include"],
-        depends=["bincp/include/bincp/bincp.h", *glob("csrc/*.h")],
+        depends=["bincp/include/bincp/bincp.h", *glob("csrc/*/*.h")],
         define_macros=MACROS,
         extra_compile_args=FLAGS,
         py_limited_api=LIMITED_API,

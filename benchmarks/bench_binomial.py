@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from bincp import _binomial
+from bincp._core import _binomial
 from bincp.intervals import clopper_pearson_lower
 
 BUDGET = 1e-3 / 1210  # the paper's eta / (n + K)

@@ -16,7 +16,7 @@ import pytest
 from scipy import special, stats
 
 import bincp
-from bincp._operators import sparse_masses
+from bincp._core._operators import sparse_masses
 
 P_PLUS, P_MINUS = 0.01, 0.6
 SIGMA, RADIUS = 0.25, 0.12

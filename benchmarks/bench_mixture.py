@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 
 import bincp
-from bincp._curve import Array, Curve
-from bincp._mixture import corner_envelope
-from bincp._mixture_rule import largest_valid_count
-from bincp._requirements import TOLERANCE
+from bincp._core._mixture import corner_envelope
+from bincp.calibration._conditions import TOLERANCE
+from bincp.calibration._curve import Array, Curve
+from bincp.calibration._mixture_rule import largest_valid_count
 
 N, RANK, ALPHA = 1000, 100, Fraction(1, 10)
 CERTIFICATE = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
@@ -33,7 +33,7 @@ def scipy_tail(k: int, m: int, p: Array, q: Array) -> Array:
 
 def our_tail(k: int, m: int, p: Array, q: Array) -> Array:
     out = np.empty_like(p)
-    bincp._mixture.failures(k, m, p, q, out)
+    bincp._core._mixture.failures(k, m, p, q, out)
     return out
 
 

@@ -8,23 +8,23 @@ The picture of the library, left to right::
                                      |
     model --sample--> scores --count--> counts --compare--> prediction sets     prediction
 
-``bincp.sampling`` and ``bincp.demo`` need torch and are imported only on request.
+``bincp.sampling`` and ``bincp.cli._demo_run`` need torch and are imported only on request.
 """
 
-from bincp import (  # noqa: F401
-    _builtins,
-    balls,
-    metrics,
-    noise,
-    plots,
-    radii,
-    scores,
-    smoothing,
-    testing,
+from bincp import balls, metrics, noise, plots, radii, scores, smoothing, testing
+from bincp._core._capi import API as _C_API  # noqa: F401  # BINCP_API_CAPSULE of bincp/bincp.h
+from bincp._utils.include import get_include
+from bincp._utils.version import __version__ as __version__
+from bincp.calibration import (
+    BinCP,
+    MondrianBinCP,
+    Plan,
+    RobustRiskControl,
+    SequentialRule,
+    one_sample,
+    plan,
 )
-from bincp._include import get_include
-from bincp.calibration import BinCP, one_sample
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, certify, register, registered
 from bincp.counting import count_exceedances, decide, kth_largest
 from bincp.errors import (
     CertificateABIError,
@@ -41,13 +41,6 @@ from bincp.intervals import (
     hoeffding_lower,
     hoeffding_upper,
 )
-from bincp.mondrian import MondrianBinCP
-from bincp.planning import Plan, plan
-from bincp.registry import certify, register, registered
-from bincp.risk import RobustRiskControl
-from bincp.sequential import SequentialRule
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BinCP",

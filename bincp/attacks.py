@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike, as_array, as_counts, is_tensor, where
-from bincp._validation import check_integer, check_real, check_threshold
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
+from bincp._utils.validation import check_integer, check_real, check_threshold
 from bincp.adapters import ModelLike
 from bincp.balls import L1, L2, Ball, Flips, Linf
 from bincp.noise import _laws

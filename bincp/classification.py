@@ -19,14 +19,14 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike, as_array, as_counts, where
-from bincp._bounds import largest_real
-from bincp._levels import Level, check_level
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
+from bincp._utils.levels import Level, check_level
 from bincp.balls import Ball
 from bincp.certificates import Certificate
+from bincp.certificates import certify as certificate_of
+from bincp.certificates._python_operators import largest_real
 from bincp.errors import AbstentionWarning
 from bincp.intervals import MAX_TRIALS, clopper_pearson_lower, clopper_pearson_upper
-from bincp.registry import certify as certificate_of
 from bincp.smoothing import Smoothing
 
 __all__ = ["ABSTAIN", "CertifiedLabels", "certified_accuracy", "certify", "is_certified", "predict"]

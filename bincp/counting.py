@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from bincp import _count
-from bincp._arrays import ArrayLike, Scores, as_array, as_counts, as_scores, round_to, where
-from bincp._validation import check_integer
+from bincp._core import _count
+from bincp._utils.arrays import ArrayLike, Scores, as_array, as_counts, as_scores, round_to, where
+from bincp._utils.validation import check_integer
 
 __all__ = ["count_exceedances", "decide", "kth_largest"]
 

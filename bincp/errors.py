@@ -1,5 +1,7 @@
 """Errors and warnings that bincp raises beside the built-in ``TypeError`` and ``ValueError``."""
 
+from bincp._core.exceptions import CertificateABIError, CertificateError
+
 __all__ = [
     "AbstentionWarning",
     "CertificateABIError",
@@ -11,14 +13,6 @@ __all__ = [
 
 class NotCalibratedError(RuntimeError):
     """A prediction was asked for before the calibration that it needs."""
-
-
-class CertificateError(ValueError):
-    """No certificate is registered for a pair, or an operator breaks the law of certificates."""
-
-
-class CertificateABIError(ImportError):
-    """Compiled code was built for another version of `bincp/bincp.h` than the one installed."""
 
 
 class AbstentionWarning(UserWarning):

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bincp import _binomial
-from bincp._arrays import ArrayLike, as_array, as_counts, as_scores, where
-from bincp._levels import Level, check_level, float_below
-from bincp._validation import check_integer, check_real
+from bincp._core import _binomial
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, as_scores, where
+from bincp._utils.levels import Level, check_level, float_below
+from bincp._utils.validation import check_integer, check_real
 
 __all__ = [
     "bernstein_lower",

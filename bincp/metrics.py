@@ -6,24 +6,28 @@ from what holds on average: with n test points the standard error of the coverag
 """
 
 import math
-from typing import NamedTuple
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike, as_array, as_counts, where
-from bincp._levels import Level, as_fraction, check_level
-from bincp._validation import check_integer
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
+from bincp._utils.levels import Level, as_fraction, check_level, float_above
+from bincp._utils.validation import check_integer
 
 __all__ = [
     "average_set_size",
     "class_conditional_coverage",
     "coverage",
     "empty_rate",
+    "false_negative_rate",
     "singleton_rate",
     "size_stratified_coverage",
     "worst_slice_coverage",
 ]
+
+Sets: TypeAlias = npt.NDArray[np.bool_]
 
 
 def coverage(sets: ArrayLike, labels: ArrayLike) -> float:
@@ -204,6 +208,41 @@ def size_stratified_coverage(sets: ArrayLike, labels: ArrayLike) -> npt.NDArray[
     return _share_by_group(_covered(members, labels), members.sum(axis=1), members.shape[1] + 1)
 
 
+def false_negative_rate(sets: ArrayLike, labels: ArrayLike) -> npt.NDArray[np.float64]:
+    """Return, for each point, the share of its labels that its set misses.
+
+    Parameters
+    ----------
+    sets, labels : bool array (n, K)
+        Predicted and true labels.
+
+    Returns
+    -------
+    float64 array (n,)
+        In [0, 1], 0 for a point without labels; rounded up where it is not a double.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not boolean.
+    ValueError
+        If they are not of one shape (n, K).
+
+    Examples
+    --------
+    >>> from bincp.metrics import false_negative_rate
+    >>> false_negative_rate([[True, False, False]], [[True, True, False]])
+    array([0.5])
+    """
+    predicted, true = as_members("sets", sets), as_members("labels", labels)
+    if predicted.shape != true.shape:
+        raise ValueError(
+            f"`sets` must have the shape of `labels`, {true.shape}, got {predicted.shape}"
+        )
+    rates, which = exact_false_negative_rates(predicted, true)
+    return np.array([float_above(rate) for rate in rates])[which]
+
+
 def worst_slice_coverage(
     sets: ArrayLike,
     labels: ArrayLike,
@@ -366,4 +405,24 @@ def _as_sets(sets: ArrayLike) -> npt.NDArray[np.bool_]:
         raise TypeError(f"`sets` must be boolean, got dtype {members.dtype}")
     if members.ndim != 2 or members.size == 0:
         raise ValueError(f"`sets` must have shape (n, K) and not be empty, got {members.shape}")
+    return members
+
+
+def exact_false_negative_rates(
+    sets: Sets, true: Sets
+) -> tuple[list[Fraction], npt.NDArray[np.intp]]:
+    """Return the distinct false-negative rates, and which of them each point has."""
+    missed, total = (true & ~sets).sum(axis=1), true.sum(axis=1)
+    pairs, which = np.unique(np.stack([missed, total]), axis=1, return_inverse=True)
+    rates = [Fraction(int(a), int(b)) if b else Fraction(0) for a, b in pairs.T]
+    return rates, which.reshape(-1)
+
+
+def as_members(name: str, value: ArrayLike) -> Sets:
+    """Return sets of labels as a boolean array (n, K), which may be empty."""
+    members = as_array(name, value)
+    if members.dtype != np.bool_:
+        raise TypeError(f"`{name}` must be boolean, got dtype {members.dtype}")
+    if members.ndim != 2:
+        raise ValueError(f"`{name}` must have shape (n, K), got {members.shape}")
     return members

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bincp._drawing import draw
+from bincp._utils.drawing import draw
 from bincp.certificates import Certificate
 from bincp.radii import certified_radius
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bincp import _operators
-from bincp._arrays import ArrayLike, as_probabilities
-from bincp._bounds import largest_real
-from bincp._builtins.flips import check_sparse_cost
-from bincp._validation import check_integer, check_probability
+from bincp._core import _operators
+from bincp._utils.arrays import ArrayLike, as_probabilities
+from bincp._utils.validation import check_integer, check_probability
 from bincp.balls import Flips
-from bincp.registry import certify
+from bincp.certificates import certify
+from bincp.certificates._builtins.flips import check_sparse_cost
+from bincp.certificates._python_operators import largest_real
 from bincp.smoothing import SparseFlip
 
 __all__ = ["certified_count", "certified_radius", "flip_frontier", "flip_grid"]

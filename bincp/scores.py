@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.special import expit
 
-from bincp._arrays import SCORE_DTYPES, as_array, is_tensor, where
-from bincp._validation import check_integer, check_real
+from bincp._utils.arrays import SCORE_DTYPES, as_array, is_tensor, where
+from bincp._utils.validation import check_integer, check_real
 
 __all__ = ["aps", "logit", "margin", "ptt", "raps", "tps"]
 

@@ -1,7 +1,7 @@
 """Checks for those who write certificates of their own."""
 
-from bincp._law import check_law
 from bincp.certificates import Certificate
+from bincp.certificates._law import check_law
 
 __all__ = ["check_certificate"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bincp._validation import check_integer
+from bincp._utils.validation import check_integer
 from bincp.balls._base import Ball
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bincp._validation import check_integer, check_real
+from bincp._utils.validation import check_integer, check_real
 from bincp.balls._base import Ball
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from bincp._levels import Level
+from bincp._utils.levels import Level
 from bincp.baselines._means import Bounds, Means, SmoothedMean
 from bincp.baselines._threshold import FloatArray
 from bincp.certificates import Certificate

@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike, as_array, as_scores, where
-from bincp._levels import Level, check_level
-from bincp._validation import check_integer
+from bincp._utils.arrays import ArrayLike, as_array, as_scores, where
+from bincp._utils.levels import Level, check_level
+from bincp._utils.validation import check_integer
 from bincp.baselines._threshold import (
     SIDES,
     FloatArray,

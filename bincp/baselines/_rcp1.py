@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike
-from bincp._levels import Level
+from bincp._utils.arrays import ArrayLike
+from bincp._utils.levels import Level
 from bincp.baselines._threshold import check_certificate
 from bincp.calibration import one_sample
 from bincp.certificates import Certificate

@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike, as_scores
-from bincp._levels import Level
-from bincp._validation import check_integer, check_real
+from bincp._utils.arrays import ArrayLike, as_scores
+from bincp._utils.levels import Level
+from bincp._utils.validation import check_integer, check_real
 from bincp.baselines._means import (
     Bounds,
     Means,

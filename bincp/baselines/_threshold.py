@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike, as_scores
-from bincp._levels import Level, check_level, conformal_rank
-from bincp._triviality import too_few_points
+from bincp._utils.arrays import ArrayLike, as_scores
+from bincp._utils.levels import Level, check_level, conformal_rank
+from bincp.calibration._triviality import too_few_points
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan
 from bincp.errors import NotCalibratedError, TrivialSetWarning

@@ -5,8 +5,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike
-from bincp._levels import Level
+from bincp._utils.arrays import ArrayLike
+from bincp._utils.levels import Level
 from bincp.baselines._means import finite_means, sampled_scores
 from bincp.baselines._threshold import (
     ThresholdMethod,

@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from bincp._arrays import ArrayLike, where
-from bincp._levels import Level, float_above
-from bincp._validation import check_real
+from bincp._utils.arrays import ArrayLike, where
+from bincp._utils.levels import Level, float_above
+from bincp._utils.validation import check_real
 from bincp.baselines._threshold import (
     SIDES,
     FloatArray,

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-import bincp
+from bincp._utils.version import __version__
 from bincp.cli._arguments import UsageError
 from bincp.cli._bench import add_bench
 from bincp.cli._calibrate import add_calibrate
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 done, 1 failed, 2 wrong usage. `bincp COMMAND --help` says more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"bincp {bincp.__version__}")
+    parser.add_argument("--version", action="version", version=f"bincp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for add in (add_demo, add_plan, add_calibrate, add_predict, add_certify, add_bench):
         add(commands)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bincp._levels import as_fraction, check_level
-from bincp._validation import check_integer, check_real
+from bincp._utils.levels import as_fraction, check_level
+from bincp._utils.validation import check_integer, check_real
+from bincp.certificates import registered
 from bincp.cli._report import Report, one_line
-from bincp.registry import registered
 
 SPECS = """\
 Noise and ball are written name:parameter=value,parameter=value, for example

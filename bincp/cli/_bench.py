@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import scipy
 
-import bincp
-from bincp import bench
+from bincp._utils.version import __version__
 from bincp.cli._arguments import UsageError, add_command, integer, positive
+from bincp.cli._bench_cases import CASES, Case
+from bincp.cli._bench_measure import measure
 from bincp.cli._report import Report, table
 
 
@@ -47,7 +48,7 @@ def add_bench(commands: Any) -> None:
 
 def _bench(arguments: argparse.Namespace) -> Report:
     cases = _selected(arguments.only)
-    rows = list(bench.measure(cases, n_probabilities=arguments.size, seconds=arguments.seconds))
+    rows = list(measure(cases, n_probabilities=arguments.size, seconds=arguments.seconds))
     machine = _machine()
     header = [
         "smoothing scheme",
@@ -77,21 +78,19 @@ def _bench(arguments: argparse.Namespace) -> Report:
     )
 
 
-def _selected(names: list[str] | None) -> list[bench.Case]:
-    known = [type(case.smoothing).__name__ for case in bench.CASES]
+def _selected(names: list[str] | None) -> list[Case]:
+    known = [type(case.smoothing).__name__ for case in CASES]
     for name in names or []:
         if name not in known:
             wanted = ", ".join(sorted(set(known)))
             raise UsageError(f"--only must name schemes among {wanted}, got {name!r}")
-    return [
-        case for case, name in zip(bench.CASES, known, strict=True) if not names or name in names
-    ]
+    return [case for case, name in zip(CASES, known, strict=True) if not names or name in names]
 
 
 def _machine() -> dict[str, str]:
     """Return what the figures depend on."""
     return {
-        "bincp": bincp.__version__,
+        "bincp": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "SciPy": scipy.__version__,

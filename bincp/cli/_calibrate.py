@@ -5,8 +5,9 @@ from decimal import ROUND_FLOOR
 from pathlib import Path
 from typing import Any
 
-from bincp._rules import CORRECTIONS
 from bincp.calibration import BinCP
+from bincp.calibration._clopper_pearson import CORRECTIONS
+from bincp.certificates import certify
 from bincp.cli._arguments import (
     OUTPUTS,
     SPECS,
@@ -23,7 +24,6 @@ from bincp.cli._arguments import (
 )
 from bincp.cli._files import output_file, read_array
 from bincp.cli._report import Report, rounded
-from bincp.registry import certify
 
 
 def add_calibrate(commands: Any) -> None:

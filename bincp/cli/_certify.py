@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bincp import plots
-from bincp._levels import as_fraction, float_above, float_below
-from bincp.certificates import Certificate
+from bincp._utils.levels import as_fraction, float_above, float_below
+from bincp.certificates import Certificate, certify, registered
 from bincp.cli._arguments import (
     OUTPUTS,
     SPECS,
@@ -22,7 +22,6 @@ from bincp.cli._arguments import (
 )
 from bincp.cli._files import picture_file
 from bincp.cli._report import Report, rounded, table
-from bincp.registry import certify, registered
 
 
 def add_certify(commands: Any) -> None:

@@ -4,7 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from bincp.calibration import MAX_SAMPLES
+from bincp.calibration import Plan, plan
+from bincp.calibration._bincp import MAX_SAMPLES
+from bincp.certificates import certify
 from bincp.cli._arguments import (
     OUTPUTS,
     SPECS,
@@ -18,8 +20,6 @@ from bincp.cli._arguments import (
 )
 from bincp.cli._files import picture_file
 from bincp.cli._report import Report
-from bincp.planning import Plan, plan
-from bincp.registry import certify
 
 
 def add_plan(commands: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp import metrics
-from bincp._files import replace_file
+from bincp._utils.files import replace_file
 from bincp.calibration import BinCP
 from bincp.cli._arguments import OUTPUTS, add_command, add_key_argument
 from bincp.cli._files import output_file, read_array

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from bincp import _noise
+from bincp._core import _noise
 from bincp.noise._copies import Copies, RandomCopy, copies_of
 from bincp.noise._keys import FloatArray, IntArray, random_words
 from bincp.noise._laws import Law, law_of

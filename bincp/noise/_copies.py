@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bincp._arrays import ArrayLike, as_array
+from bincp._utils.arrays import ArrayLike, as_array
 from bincp.noise._keys import FloatArray, IntArray, below, random_words
 from bincp.noise._laws import Law, check_inputs, law_of
 

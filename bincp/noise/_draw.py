@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bincp._arrays import ArrayLike, as_array
-from bincp._validation import check_integer
+from bincp._utils.arrays import ArrayLike, as_array
+from bincp._utils.validation import check_integer
 from bincp.noise._keys import (
     MAX_SAMPLES,
     FloatArray,

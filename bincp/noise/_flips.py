@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from bincp import _noise
-from bincp._arrays import where
+from bincp._core import _noise
+from bincp._utils.arrays import where
 from bincp.noise._keys import FloatArray, IntArray
 from bincp.noise._laws import Law, law_of
 from bincp.smoothing import CategoricalFlip, Joint, Smoothing, SparseFlip

@@ -5,9 +5,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bincp import _noise
-from bincp._arrays import ArrayLike, as_counts
-from bincp._validation import check_integer
+from bincp._core import _noise
+from bincp._utils.arrays import ArrayLike, as_counts
+from bincp._utils.validation import check_integer
 
 Phase = Literal["calibration", "test"]
 IntArray = npt.NDArray[np.int64]

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bincp import _noise
+from bincp._core import _noise
 from bincp.noise._keys import PHASES, FloatArray, IntArray, Phase
 from bincp.smoothing import Smoothing
 

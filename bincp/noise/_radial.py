@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import special
 
-from bincp import _noise
+from bincp._core import _noise
 from bincp.noise._keys import FloatArray
 from bincp.noise._laws import Law, float32_at_least, law_of
 from bincp.noise._wide import LEAST_UNIT, DoubleArray, RowKeys, WideLaw

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bincp import _noise
-from bincp._arrays import where
+from bincp._core import _noise
+from bincp._utils.arrays import where
 from bincp.noise._copies import Copies, RandomCopy, copies_of
 from bincp.noise._keys import FloatArray, IntArray
 from bincp.noise._laws import Law, law_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bincp import _noise
+from bincp._core import _noise
 from bincp.noise._keys import RADIUS_STREAMS, FloatArray, IntArray
 from bincp.noise._laws import check_largest
 

@@ -8,18 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bincp._arrays import ArrayLike
-from bincp._levels import Level
-from bincp._validation import check_integer
+from bincp._utils.arrays import ArrayLike
+from bincp._utils.levels import Level
+from bincp._utils.validation import check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
-from bincp.calibration import BinCP
+from bincp.calibration import BinCP, SequentialRule
+from bincp.certificates import certify
 from bincp.errors import NotCalibratedError
 from bincp.noise._keys import MAX_SAMPLES, IntArray, Phase
-from bincp.registry import certify
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Score, check_options
-from bincp.sequential import SequentialRule
 from bincp.smoothing import Smoothing
 
 

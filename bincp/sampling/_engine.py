@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bincp._arrays import ArrayLike, as_counts
+from bincp._utils.arrays import ArrayLike, as_counts
+from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.noise import _keys, _laws
 from bincp.noise._keys import IntArray
 from bincp.sampling._jobs import Job, Model, integers
 from bincp.scores import NAMED_SCORES
-from bincp.sequential import SequentialRule, SequentialTracker
 
 
 def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:

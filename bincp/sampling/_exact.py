@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bincp._arrays import ArrayLike, as_counts
-from bincp._validation import check_threshold
+from bincp._utils.arrays import ArrayLike, as_counts
+from bincp._utils.validation import check_threshold
 from bincp.adapters import ModelLike
 from bincp.noise._copies import Enumeration, copies_of
 from bincp.sampling import _engine

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bincp._arrays import ArrayLike
-from bincp._validation import check_integer, check_threshold
+from bincp._utils.arrays import ArrayLike
+from bincp._utils.validation import check_integer, check_threshold
 from bincp.adapters import ModelLike
 from bincp.noise._keys import MAX_SAMPLES, Phase
 from bincp.sampling import _engine

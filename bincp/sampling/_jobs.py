@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bincp._arrays import ArrayLike, as_array, is_tensor
-from bincp._validation import check_integer
+from bincp._utils.arrays import ArrayLike, as_array, is_tensor
+from bincp._utils.validation import check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.noise import _keys, _laws
 from bincp.noise._keys import IntArray, Phase

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bincp._validation import check_integer, check_probability, check_real
+from bincp._utils.validation import check_integer, check_probability, check_real
 from bincp.smoothing._base import Smoothing, set_parameters
 
 _MAX_DIM = 2**31 - 1

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bincp._validation import check_integer, check_probability
+from bincp._utils.validation import check_integer, check_probability
 from bincp.smoothing._base import Smoothing, set_parameters
 
 _LEAST_FLIP = 1e-300  # below it the masses of regions come near the subnormal numbers

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from bincp._validation import check_integer, check_real
+from bincp._utils.validation import check_integer, check_real
 from bincp.smoothing._base import Smoothing, set_parameters
 
 _MAX_GRID = 2**20
-_MAX_LEVELS = 2**28 - 1  # see csrc/splitting.h
+_MAX_LEVELS = 2**28 - 1  # see csrc/noise/splitting.h
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,9 @@
-/* The binomial kernels alone, for the sanitizers:
- *
- *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
- *       -Ibincp/include tests/c/test_binomial.c csrc/binomial.c -lm
+/* The binomial kernels alone, for the sanitizers: `make -C tests/c`.
  *
  * Compiled also with -DBINCP_CP_NEWTON_STEPS=0 it checks that bisection alone is as accurate.
  * Reference values come from tests/data/cp.json and from exact fractions.
  */
-#include "binomial.h"
+#include "numerics/binomial.h"
 
 #include <float.h>
 #include <math.h>

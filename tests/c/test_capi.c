@@ -1,9 +1,9 @@
 /* The table of functions, the guard around functions from outside, and the generalised inverse,
  * for the sanitizers. Storage is allocated to size, so that a step beyond it is seen.
  */
-#include "capi.h"
-#include "foreign.h"
-#include "operators.h"
+#include "api/capi.h"
+#include "certificates/foreign.h"
+#include "certificates/operators.h"
 
 #include <float.h>
 #include <math.h>

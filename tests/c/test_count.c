@@ -1,13 +1,10 @@
-/* The counting kernels alone, for the sanitizers:
- *
- *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
- *       -Ibincp/include tests/c/test_count.c csrc/count.c -lm
+/* The counting kernels alone, for the sanitizers: `make -C tests/c`.
  *
  * Compiled also with -DBINCP_NO_CLONES, alone and with -mavx2, it checks the other variants. The
  * reference widens each score to double and compares. Every buffer is allocated to its exact size,
  * so that reading beyond one is caught.
  */
-#include "count.h"
+#include "counting/count.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Shifts in a quantile and the curves under them, for the sanitizers. Reference values are from
  * 40-digit arithmetic.
  */
-#include "location.h"
+#include "certificates/location.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * Envelopes are compared with those of all pairs of points, means and tails with sums over the
  * masses. Arrays have no byte to spare.
  */
-#include "mixture.h"
+#include "rules/mixture.h"
 
 #include <math.h>
 #include <stdlib.h>

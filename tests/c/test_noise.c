@@ -1,15 +1,12 @@
-/* The noise kernels on their own, for the sanitizers:
- *
- *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
- *       tests/c/test_noise.c csrc/noise.c csrc/splitting.c -lm
+/* The noise kernels on their own, for the sanitizers: `make -C tests/c`.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
-#include "noise.h"
-#include "splitting.h"
+#include "noise/noise.h"
+#include "noise/splitting.h"
 
 static const bincp_noise_key KEY
     = {UINT64_C(0xFEDCBA9876543210), UINT64_C(0xABCDEF01234567), 0x7FFFFFFF, BINCP_STREAM_TEST};

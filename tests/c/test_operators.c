@@ -1,18 +1,14 @@
-/* The normal distribution, the knapsack and the operators alone, for the sanitizers:
- *
- *   gcc -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Icsrc \
- *       -Ibincp/include tests/c/test_operators.c csrc/normal.c csrc/incomplete.c csrc/location.c \
- *       csrc/knapsack.c csrc/flips.c csrc/walk.c csrc/operators.c -lm
+/* The normal distribution, the knapsack and the operators alone, for the sanitizers: `make -C tests/c`.
  *
  * Arrays are allocated to size, so that the sanitizer sees a step beyond them. Reference values
  * come from tests/data/{gaussian,sparse}.json.
  */
-#include "flips.h"
-#include "knapsack.h"
-#include "location.h"
-#include "normal.h"
-#include "operators.h"
-#include "walk.h"
+#include "certificates/sparse_regions.h"
+#include "certificates/knapsack.h"
+#include "certificates/location.h"
+#include "numerics/normal.h"
+#include "certificates/operators.h"
+#include "certificates/categorical_regions.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sequential.h"
+#include "rules/sequential.h"
 
 #include "check.h"
 

@@ -2,9 +2,9 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.math cimport fmax, nextafter
 from libc.stdlib cimport free, malloc
 
-from bincp._binomial cimport cp_lower
-from bincp._operators cimport BINCP_ABI_VERSION, BINCP_OPERATOR_CAPSULE, Operator
-from bincp._operators cimport bincp_operator, lower_bound
+from bincp cimport cp_lower
+from bincp cimport BINCP_ABI_VERSION, BINCP_OPERATOR_CAPSULE, Operator
+from bincp cimport bincp_operator, lower_bound
 
 
 def certified_probability(Operator operator not None, long successes, long trials, double eta):

@@ -24,7 +24,7 @@ extern "C" {
 
 #define BINCP_ABI_VERSION 1u
 #define BINCP_OPERATOR_CAPSULE "bincp.operator.v1"
-#define BINCP_API_CAPSULE "bincp._capi.API"
+#define BINCP_API_CAPSULE "bincp._C_API" /* where it is: a name that stays */
 
 struct _object; /* Python's PyObject */
 
@@ -132,11 +132,6 @@ typedef struct bincp_api {
  * version or a shorter table than this header. */
 static inline const bincp_api *bincp_import(void)
 {
-    PyObject *module = PyImport_ImportModule("bincp._capi");
-    if (module == NULL) {
-        return NULL;
-    }
-    Py_DECREF(module); /* sys.modules keeps it */
     const bincp_api *api = (const bincp_api *)PyCapsule_Import(BINCP_API_CAPSULE, 0);
     if (api == NULL ||
         (api->abi_version == BINCP_ABI_VERSION && api->struct_size >= sizeof(bincp_api))) {

@@ -1,7 +1,0 @@
-"""The built-in operators: one factory a pair of smoothing scheme and ball.
-
-A factory turns parameters into the constants of a compiled operator. Each constant is rounded so
-that the bounds can only become wider. Importing a module of this package registers its factories.
-"""
-
-from bincp._builtins import ablation, additive, flips, radial, splitting  # noqa: F401

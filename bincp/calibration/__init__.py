@@ -1,0 +1,21 @@
+"""Calibration: from the sampled scores of true labels to a decision rule, and prediction with it.
+
+The public names are those of `bincp`: `bincp.BinCP`, `bincp.plan` and so on.
+"""
+
+from bincp.calibration._bincp import BinCP, one_sample
+from bincp.calibration._mondrian import MondrianBinCP
+from bincp.calibration._planning import Plan, plan
+from bincp.calibration._risk import RobustRiskControl
+from bincp.calibration._sequential import SequentialRule, SequentialTracker
+
+__all__ = [
+    "BinCP",
+    "MondrianBinCP",
+    "Plan",
+    "RobustRiskControl",
+    "SequentialRule",
+    "SequentialTracker",
+    "one_sample",
+    "plan",
+]

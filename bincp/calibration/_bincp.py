@@ -1,0 +1,674 @@
+"""BinCP: calibration of the threshold pair (p, tau), and prediction by integer comparison."""
+
+import math
+import warnings
+from fractions import Fraction
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores
+from bincp._utils.levels import Level, check_level
+from bincp._utils.validation import check_integer, check_threshold
+from bincp.calibration import _storage
+from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS, eta_of_bound
+from bincp.calibration._fitting import (
+    Fit,
+    Problem,
+    fit_clopper_pearson,
+    fit_mixture,
+    fit_uncorrected,
+    requirement_of,
+)
+from bincp.calibration._mixture_rule import top_rank
+from bincp.calibration._sequential import SequentialRule, calibrated_rule
+from bincp.calibration._triviality import trivial_cause
+from bincp.certificates import Certificate
+from bincp.counting import check_no_nan, decide
+from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
+
+__all__ = ["BinCP", "one_sample"]
+
+MAX_SAMPLES = 2**31 - 1
+
+
+class BinCP:
+    """Robust conformal prediction with a single binary certificate.
+
+    Calibration takes sampled scores of the true labels under randomised smoothing, and finds a
+    threshold tau and a least count k: a label belongs to the prediction set iff at least k of its
+    m' sampled scores reach tau. If the calibration set and the test point (before the attack) are
+    exchangeable, the set of any input in the ball around the test point contains the true label
+    with probability at least 1 - alpha: with a correction for finitely many samples, or with exact
+    probabilities, and under the assumptions in the notes.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the smoothing scheme that draws the scores, for the ball to be robust against.
+    alpha : int, float, str, Decimal or Fraction
+        Miscoverage level in (0, 1); the nominal coverage is 1 - alpha. A float stands for its
+        shortest decimal, 0.1 for 1/10.
+    p : int, float, str, Decimal or Fraction, optional
+        Fix p in (0, 1], chosen without the calibration and test data, and calibrate tau
+        (Algorithm 2 of the paper). If neither `p` nor `tau` is given, p is 0.6, or for "mixture"
+        0.6 to 0.95 by the strength of the attack and what it takes from each share.
+    tau : float, optional
+        Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
+    correction : {"mixture", "clopper-pearson", "none"}
+        Of the error of sampling. "mixture": for the worst mixture of binomial distributions that
+        calibration leaves possible, with no confidence bound at all; far smaller sets from few
+        samples than the others, but it needs independent calibration noise, see the notes. With
+        more samples for calibration than for prediction it weighs counts, unless `p`, `tau` or a
+        training-conditional guarantee asks for ranks, for which more samples are of little use.
+        "clopper-pearson": the paper's, with confidence bounds and the conformal level alpha - eta.
+        "none": the sampled frequencies are taken for probabilities; no finite-sample guarantee.
+        `calibrate_exact` has nothing to correct and uses neither this nor `eta`.
+    union : {"paper", "ghost"}
+        How "clopper-pearson" splits eta: eta / (n + K) for each bound, as in the paper, or eta / 2
+        for each of the two bounds that matter for coverage, that of the clean test point and that
+        of its true label.
+    eta : int, float, str, Decimal or Fraction
+        Share of alpha spent on sampling error, in (0, alpha). Used by "clopper-pearson" only.
+    guarantee : "marginal" or ("training-conditional", delta)
+        "marginal": the coverage is at least 1 - alpha over the calibration set as well. With
+        ("training-conditional", delta), for "mixture" only, it is at least 1 - alpha given the
+        calibration set, for all calibration sets but a share delta, in (0, 1), of i.i.d. ones.
+
+    Attributes
+    ----------
+    tau_ : float
+        Threshold; -inf where the calibration set is too small for alpha.
+    min_count_ : int or None
+        k, the least count that is accepted; None after `calibrate_exact`.
+    rank_ : int or None
+        j: tau (or the count) is the j-th smallest over the calibration set. None with count
+        weights, which "mixture" uses where m > m' and neither `p` nor `tau` is given; then
+        `success_rank_`, `p_` and `certified_p_` are None, too.
+    success_rank_ : int or None
+        t: at least t of the m scores of a calibration point reach its own threshold.
+    n_calibration_, n_samples_, n_test_samples_ : int or None
+        n, m and m'.
+    dtype_ : str or None
+        Dtype of the scores, e.g. "float32".
+    p_ : float or None
+        Nominal p, t / m.
+    p_lower_ : float or None
+        Confidence bound on p, with "clopper-pearson".
+    certified_p_ : float or None
+        Certified lower bound at `p_lower_`, or at `p_`.
+
+    Notes
+    -----
+    For "clopper-pearson" the test draws must be i.i.d. given the input, independent of the
+    calibration, and unknown to the adversary; the draws of one calibration point must be i.i.d.
+    "mixture" needs the draws of different calibration points to be independent of each other as
+    well: one noise tensor broadcast over the calibration set, or one seed for calibration and
+    test, or antithetic draws void it. Sharing draws over the labels of an input is fine.
+    `bincp.sampling` keeps all of this.
+
+    Why "mixture" is valid. Let u(p) = P[Bin(m, p) < t] and v(p) = P[Bin(m', c(p)) < k], c the
+    certificate, and imagine m clean draws for the clean test point. At most j of n + 1
+    exchangeable points lie below the j-th smallest threshold of n, so the imagined point does with
+    probability at most j / (n + 1). Given the calibration data and the test point, that has
+    probability u(P), P the clean probability that a score reaches tau, and the true label is
+    refused at the attacked input with probability at most v(P). So the miscoverage is at most the
+    largest mean of v over all laws of P with mean of u at most j / (n + 1): the upper concave
+    envelope of the curve (u, v). k is the largest with an envelope of at most alpha there (plus
+    1e-10, for rounding). t and j are functions of n, m, m', alpha and the certificate.
+
+    With tau fixed, t is an observed count, so the line over the curve may not depend on it: its
+    slope is fixed in advance, and k is the largest with v(p) <= alpha + slope (u(p) - j / (n + 1))
+    for every p. With count weights, a calibration point of which s of m scores reach tau costs
+    w(s), non-increasing in s; tau is the largest threshold at which n + 1 points, one of them at
+    the highest cost, cost at most alpha (n + 1), which bounds the mean cost of a further point by
+    alpha (conformal risk control); and v(p) is at most the expected cost at p, for every p. Given
+    the calibration set, j / (n + 1) is replaced by the 1 - delta quantile of Beta(j, n + 1 - j),
+    the law of the share below the j-th smallest of n.
+
+    References
+    ----------
+    Zargarbashi and Bojchevski, "Robust conformal prediction with a single binary certificate",
+    ICLR 2025.
+
+    Examples
+    --------
+    >>> import bincp, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+    >>> true_scores = rng.normal(1, 0.3, (200, 128))          # (n, m)
+    >>> rule = bincp.BinCP(certificate, alpha=0.1).calibrate(true_scores)
+    >>> scores = rng.normal([[1], [0], [-1]], 0.3, (5, 3, 128))  # (n, K, m')
+    >>> rule.predict_set(scores)[0]
+    array([ True, False, False])
+    """
+
+    _description: dict[str, Any]  # of the certificate, where the object was loaded
+
+    tau_: float
+    min_count_: int | None
+    rank_: int | None
+    success_rank_: int | None
+    n_calibration_: int
+    n_samples_: int | None
+    n_test_samples_: int | None
+    n_classes_: int | None
+    dtype_: str | None
+    p_: float | None
+    p_lower_: float | None
+    certified_p_: float | None
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        *,
+        alpha: Level = 0.1,
+        p: Level | None = None,
+        tau: float | None = None,
+        correction: str = "mixture",
+        union: str = "paper",
+        eta: Level = 1e-3,
+        guarantee: str | tuple[str, Level] = "marginal",
+    ) -> None:
+        if not isinstance(certificate, Certificate):
+            raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+        if not isinstance(correction, str) or correction not in CORRECTIONS:
+            raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
+        if not isinstance(union, str) or union not in UNIONS:
+            raise ValueError(f"`union` must be one of {UNIONS}, got {union!r}")
+        if p is not None and tau is not None:
+            raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
+        self.certificate: Certificate | None = certificate
+        self.alpha = check_level("alpha", alpha)
+        self.p = None if p is None else check_level("p", p, closed_high=True)
+        self.tau = None if tau is None else check_threshold("tau", tau)
+        self.correction = correction
+        self.union = union
+        self.eta = check_level("eta", eta)
+        self.delta = _check_guarantee(guarantee, correction)
+        if correction == "clopper-pearson" and self.eta >= self.alpha:
+            raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
+
+    def __repr__(self) -> str:
+        settings = f"alpha={self.alpha}, correction={self.correction!r}"
+        if not self._is_calibrated():
+            return f"BinCP({settings}, not calibrated)"
+        counts = f"min_count_={self.min_count_}, n_test_samples_={self.n_test_samples_}"
+        return (
+            f"BinCP({settings}, tau_={self.tau_!r}, {counts}, n_calibration_={self.n_calibration_})"
+        )
+
+    @property
+    def certificate_description(self) -> dict[str, Any]:
+        """What `Certificate.describe` returns, also where only that was loaded from a file."""
+        return self._description if self.certificate is None else self.certificate.describe()
+
+    # ---- calibration ------------------------------------------------------------------------
+
+    def calibrate(
+        self,
+        true_scores: ArrayLike,
+        *,
+        n_classes: int | None = None,
+        n_test_samples: int | None = None,
+    ) -> "BinCP":
+        """Calibrate on sampled scores of the true labels.
+
+        Parameters
+        ----------
+        true_scores : array_like of float16, bfloat16, float32 or float64, shape (n, m)
+            m sampled scores of the true label of each of n calibration points; larger means better
+            agreement.
+        n_classes : int, optional
+            Number of classes K; needed by "clopper-pearson", which spends eta / (n + K) a bound.
+            Where it is given, `predict_set` refuses another K.
+        n_test_samples : int, optional
+            m', number of samples at prediction; m if not given.
+
+        Returns
+        -------
+        BinCP
+            The object itself, calibrated.
+
+        Warns
+        -----
+        TrivialSetWarning
+            If every label will be in every set; the message names the cause and the cure.
+
+        Raises
+        ------
+        TypeError
+            If a number is not an integer, or `n_classes` is missing where it is needed.
+        ValueError
+            If the scores have a wrong shape or dtype or hold NaN, or a number is out of range.
+        """
+        certificate = self._require_certificate()
+        scores = as_scores("true_scores", true_scores)
+        n, m = _check_true_scores(scores)
+        m_test = (
+            m
+            if n_test_samples is None
+            else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_SAMPLES)
+        )
+        classes = self._check_classes(n_classes)
+        problem = Problem(
+            certificate,
+            scores.values(),
+            scores.dtype,
+            m_test,
+            self.alpha,
+            self.p,
+            self.tau,
+            self.delta,
+        )
+        try:
+            fit = self._fit(problem, classes)
+        except ValueError:
+            check_no_nan("true_scores", scores)  # says where in the argument that it came from
+            raise
+        rule = fit.rule
+        self.tau_ = fit.tau if fit.rank != 0 else -math.inf
+        self.min_count_ = rule.min_count if fit.rank != 0 else 0
+        self.rank_, self.success_rank_ = fit.rank, fit.t
+        self.n_calibration_, self.n_samples_, self.n_test_samples_ = n, m, m_test
+        self.n_classes_ = classes
+        self.dtype_ = scores.dtype
+        self.p_, self.p_lower_, self.certified_p_ = rule.p, rule.p_lower, rule.certified_p
+        self._warn_if_trivial()
+        return self
+
+    def calibrate_exact(self, probabilities: ArrayLike, *, tau: float) -> "BinCP":
+        """Calibrate on exact probabilities of derandomised smoothing, without any correction.
+
+        Parameters
+        ----------
+        probabilities : array_like of float, shape (n,)
+            Probability that the score of the true label reaches `tau`, for each calibration point.
+        tau : float
+            The threshold that they were computed at, fixed in advance.
+
+        Returns
+        -------
+        BinCP
+            The object itself, calibrated for `predict_set_exact`.
+
+        Warns
+        -----
+        TrivialSetWarning
+            If every label will be in every set.
+
+        Raises
+        ------
+        ValueError
+            If a probability is outside [0, 1] or NaN, or the shape is wrong; if `tau` is NaN or not
+            the one of the constructor; or if the constructor was given `p`.
+
+        Notes
+        -----
+        Algorithm 1 of the paper with exact probabilities p_i: y is accepted iff p_y is at least the
+        certified lower bound of the floor(alpha (n + 1))-th smallest p_i (of a smaller one for a
+        training-conditional guarantee).
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
+        >>> rule = bincp.BinCP(certificate).calibrate_exact(np.linspace(0.5, 1, 99), tau=0.4)
+        >>> rule.predict_set_exact([[0.9, 0.5, 0.3]])
+        array([[ True,  True, False]])
+        """
+        certificate = self._require_certificate()
+        values = as_probabilities("probabilities", probabilities)
+        if values.ndim != 1 or values.size == 0:
+            raise ValueError(f"`probabilities` must have shape (n,), n >= 1, got {values.shape}")
+        threshold = check_threshold("tau", tau)
+        if self.p is not None or self.tau not in (None, threshold):
+            raise ValueError(
+                f"`tau` must be the one that the constructor fixed, if any, and `p` not given; "
+                f"got tau = {tau!r} with p = {self.p} and tau = {self.tau} in the constructor"
+            )
+        rank = top_rank(values.size, self.alpha, self.delta)
+        p = float(np.partition(values, rank - 1)[rank - 1]) if rank else 0.0
+        self.tau_ = threshold
+        self.min_count_ = self.success_rank_ = None
+        self.rank_ = rank
+        self.n_calibration_ = values.size
+        self.n_samples_ = self.n_test_samples_ = self.n_classes_ = self.dtype_ = None
+        self.p_, self.p_lower_ = p, None
+        self.certified_p_ = min(certificate.lower(p), p) if rank else 0.0
+        self._warn_if_trivial()
+        return self
+
+    # ---- prediction -------------------------------------------------------------------------
+
+    def predict_set(self, scores: ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the prediction sets of inputs with sampled scores.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n, K, m')
+            m' sampled scores of each label of each input, of the dtype calibrated with.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Whether the set of input i contains label y.
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        ValueError
+            If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
+        """
+        min_count, m_test = self._calibrated()
+        checked = as_scores("scores", scores)
+        if checked.dtype != self.dtype_:
+            raise ValueError(
+                f"`scores` must have the dtype calibrated with, {self.dtype_}, got {checked.dtype}"
+            )
+        self._check_label_shape("scores", checked.bits.shape, ndim=3)
+        if checked.bits.shape[2] != m_test:
+            raise ValueError(
+                f"`scores` must have the m' = {m_test} samples calibrated for on the last axis, "
+                f"got {checked.bits.shape[2]}; calibrate takes another m' as n_test_samples"
+            )
+        return decide(scores, self.tau_, min_count)
+
+    def predict_set_from_counts(self, counts: ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the prediction sets of inputs with exceedance counts.
+
+        Parameters
+        ----------
+        counts : array_like of int, shape (n, K)
+            How many of exactly m' scores of each label reach `tau_`, compared in the dtype
+            calibrated with.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        TypeError
+            If the counts are not integers.
+        ValueError
+            If a count is outside [0, m'], or the shape is wrong.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rule = bincp.BinCP(certificate, correction="none").calibrate(np.ones((99, 50)))
+        >>> rule.min_count_
+        27
+        >>> rule.predict_set_from_counts([[50, 27, 26]])
+        array([[ True,  True, False]])
+        """
+        min_count, m_test = self._calibrated()
+        checked = as_counts("counts", counts, high=m_test)
+        self._check_label_shape("counts", checked.shape, ndim=2)
+        return checked >= min_count
+
+    def predict_set_exact(self, probabilities: ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the prediction sets of inputs with exact probabilities.
+
+        Parameters
+        ----------
+        probabilities : array_like of float, shape (n, K)
+            Probability that the score of each label reaches `tau_`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate_exact` has not been called.
+        ValueError
+            If a probability is outside [0, 1] or NaN, or the shape is wrong.
+
+        Examples
+        --------
+        See `calibrate_exact`.
+        """
+        if not self._is_calibrated() or self.min_count_ is not None:
+            raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
+        values = as_probabilities("probabilities", probabilities)
+        self._check_label_shape("probabilities", values.shape, ndim=2)
+        assert self.certified_p_ is not None
+        return np.asarray(values >= self.certified_p_)
+
+    def sequential_rule(self, *, spread: float | None = None) -> SequentialRule:
+        """Return a test that stops drawing early and keeps the guarantee, for the same tau.
+
+        Parameters
+        ----------
+        spread : float, optional
+            Distance of the boundaries from the line l k / m', > 0; sqrt(m') / 3 + 1/2 if not given.
+            A small one decides sooner, and asks for a smaller k.
+
+        Returns
+        -------
+        SequentialRule
+            With the largest k for which its probability of acceptance, computed exactly, passes the
+            condition that the calibration was made for.
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        ValueError
+            If the correction is not "mixture": the others bound a count of all m' draws.
+        CertificateError
+            If the object was loaded from a file.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.25))
+        >>> scores = np.random.default_rng(0).normal(1, 0.3, (200, 32))
+        >>> rule = bincp.BinCP(certificate).calibrate(scores)
+        >>> sequential = rule.sequential_rule()
+        >>> rule.min_count_, sequential.min_count, sequential.n_test_samples
+        (17, 16, 32)
+        """
+        _, m_test = self._calibrated()
+        if self.correction != "mixture":
+            raise ValueError(
+                f'`correction` must be "mixture" for a sequential rule, got {self.correction!r}'
+            )
+        requirement = requirement_of(self, self._require_certificate())
+        if requirement is None:  # nothing but to accept everything keeps the guarantee
+            return SequentialRule.curtailed(0, m_test)
+        return calibrated_rule(requirement, m_test, spread)
+
+    # ---- storage ----------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the calibrated decision rule as versioned JSON; it loads back exactly.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; replaced only once the new one is complete.
+
+        Raises
+        ------
+        NotCalibratedError
+            If nothing has been calibrated.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np, pathlib, tempfile
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rule = bincp.BinCP(certificate, correction="none").calibrate(np.ones((99, 50)))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rule.save(pathlib.Path(folder, "rule.json"))
+        ...     loaded = bincp.BinCP.load(pathlib.Path(folder, "rule.json"))
+        >>> (loaded.tau_, loaded.min_count_) == (rule.tau_, rule.min_count_)
+        True
+        """
+        if not self._is_calibrated():
+            raise NotCalibratedError("call calibrate() before save()")
+        _storage.write(path, self)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "BinCP":
+        """Read a decision rule that `save` wrote.
+
+        It predicts as the saved one did. The file holds the certificate by description only, so
+        calibrating again needs a new object.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        BinCP
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        ValueError
+            If it is not a decision rule, is damaged, or was written by a newer version.
+
+        Examples
+        --------
+        See `save`.
+        """
+        return _storage.read(path, cls)
+
+    # ---- steps ------------------------------------------------------------------------------
+
+    def _require_certificate(self) -> Certificate:
+        if self.certificate is None:
+            raise CertificateError(
+                "a loaded BinCP holds its certificate by description only; "
+                "make a new BinCP to calibrate again"
+            )
+        return self.certificate
+
+    def _check_classes(self, n_classes: int | None) -> int | None:
+        if n_classes is not None:
+            return check_integer("n_classes", n_classes, low=1)
+        if self._spends_on_classes():
+            raise TypeError(
+                'calibrate() needs `n_classes` with correction="clopper-pearson" and union="paper"'
+                ", got None"
+            )
+        return None
+
+    def _spends_on_classes(self) -> bool:
+        return self.correction == "clopper-pearson" and self.union == "paper"
+
+    def _fit(self, problem: Problem, classes: int | None) -> Fit:
+        if self.correction == "mixture":
+            return fit_mixture(problem)
+        if self.correction == "none":
+            return fit_uncorrected(problem)
+        each = eta_of_bound(self.eta, self.union, problem.n, classes)
+        return fit_clopper_pearson(problem, self.eta, each)
+
+    def _is_calibrated(self) -> bool:
+        return hasattr(self, "tau_")
+
+    def _calibrated(self) -> tuple[int, int]:
+        """Return (k, m') of a sampled calibration."""
+        if not self._is_calibrated() or self.min_count_ is None or self.n_test_samples_ is None:
+            raise NotCalibratedError("call calibrate() before predicting from sampled scores")
+        return self.min_count_, self.n_test_samples_
+
+    def _check_label_shape(self, name: str, shape: tuple[int, ...], *, ndim: int) -> None:
+        wanted = "(n, K)" if ndim == 2 else "(n, K, m')"
+        if len(shape) != ndim:
+            raise ValueError(f"`{name}` must have shape {wanted}, got {shape}")
+        if self.n_classes_ is not None and shape[1] != self.n_classes_:
+            raise ValueError(
+                f"`{name}` must have shape {wanted} with the K = {self.n_classes_} calibrated for, "
+                f"got {shape}"
+            )
+
+    def _warn_if_trivial(self) -> None:
+        cause = trivial_cause(self)
+        if cause is not None:
+            warnings.warn(
+                f"every label will be in every prediction set: {cause}",
+                TrivialSetWarning,
+                stacklevel=3,
+            )
+
+
+def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
+    """Return delta of a training-conditional guarantee, None for the marginal one."""
+    if guarantee == "marginal":
+        return None
+    if not (isinstance(guarantee, tuple) and len(guarantee) == 2):
+        raise ValueError(
+            f'`guarantee` must be "marginal" or ("training-conditional", delta), got {guarantee!r}'
+        )
+    kind, delta = guarantee
+    if kind != "training-conditional" or correction != "mixture":
+        raise ValueError(
+            '`guarantee` must be "marginal" or, with correction="mixture", '
+            f'("training-conditional", delta), got {guarantee!r} with {correction!r}'
+        )
+    return check_level("delta", delta)
+
+
+def _check_true_scores(scores: Scores) -> tuple[int, int]:
+    shape = scores.bits.shape
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(f"`true_scores` must have shape (n, m) with n, m >= 1, got {shape}")
+    n, m = shape
+    check_integer("true_scores.shape[1]", m, low=1, high=MAX_SAMPLES)
+    return n, m
+
+
+def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:
+    """Return a `BinCP` for one draw of each input: robust conformal prediction with one sample.
+
+    m = m' = 1 and p = 1: tau is a conformal quantile of plain scores of noisy inputs, at a level
+    that makes up for the attack. The special case of the mixture correction that needs least.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        As in `BinCP`.
+    alpha : int, float, str, Decimal or Fraction
+        Miscoverage level in (0, 1).
+
+    Returns
+    -------
+    BinCP
+        To be calibrated on scores of shape (n, 1).
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `BinCP`.
+
+    References
+    ----------
+    Zargarbashi, Akhondzadeh and Bojchevski, "One sample is enough to make conformal prediction
+    robust", NeurIPS 2025.
+
+    Examples
+    --------
+    >>> import bincp, numpy as np
+    >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+    >>> scores = np.random.default_rng(0).normal(1, 0.3, (500, 1))
+    >>> rule = bincp.one_sample(certificate, alpha=0.1).calibrate(scores)
+    >>> rule.min_count_, rule.rank_
+    (1, 34)
+    """
+    return BinCP(certificate, alpha=alpha, p=1, correction="mixture")

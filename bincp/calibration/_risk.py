@@ -1,0 +1,417 @@
+"""Conformal risk control that holds under attack, for sets of labels and losses other than 0 or 1.
+
+Coverage is the special case of one true label and the loss "it is not in the set".
+"""
+
+import math
+import operator
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import pairwise
+from typing import Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._utils.arrays import ArrayLike, as_array, as_probabilities, as_scores, where
+from bincp._utils.levels import Level, check_level, success_rank
+from bincp._utils.validation import check_integer, check_threshold
+from bincp.calibration._clopper_pearson import clopper_pearson_rule, uncorrected_rule
+from bincp.certificates import Certificate
+from bincp.counting import check_no_nan, decide, kth_largest
+from bincp.errors import NotCalibratedError, TrivialSetWarning
+from bincp.metrics import as_members, exact_false_negative_rates, false_negative_rate
+
+Sets: TypeAlias = npt.NDArray[np.bool_]
+Loss: TypeAlias = Callable[[Sets, Sets], npt.NDArray[np.float64]]
+
+
+class RobustRiskControl:
+    """Prediction sets whose expected loss stays below alpha under attack.
+
+    Each point has a set of true labels (n, K), and a loss in [0, 1] that cannot grow when a set
+    does. A label belongs to the set iff at least k of its m' sampled scores reach tau; calibration
+    finds tau and k. With one true label a point and the default loss this is `bincp.BinCP` with the
+    "ghost" union.
+
+    Guarantee: if the calibration points and the test point before the attack are exchangeable, the
+    expected loss of the set of any input in the ball around the test point is at most alpha, over
+    calibration set, test point and noise. The test draws must be i.i.d. given the input and unknown
+    to the adversary, the draws of one calibration point i.i.d.; calibration points, and the labels
+    of a point, may share draws. It holds with the correction, or with exact probabilities; with
+    ``correction="none"`` **nothing is guaranteed**, and `guarantee` is "none".
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the smoothing scheme that draws the scores, for the ball to be robust against.
+    alpha : int, float, str, Decimal or Fraction
+        Level of the expected loss, in (0, 1).
+    p : int, float, str, Decimal or Fraction
+        Share of the scores of a label that reach its own threshold, in (0, 1]; chosen without the
+        calibration and test data. Not used by `calibrate_exact`.
+    loss : "false-negative-rate" or callable
+        ``loss(sets, labels)`` takes two bool arrays (n, K) and returns the losses (n,), in [0, 1],
+        taken at their exact binary values. It must not grow when labels are added to a set (which
+        is checked on the sets that calibration meets), and must be at most alpha for the set of all
+        labels.
+    correction : {"clopper-pearson", "none"}
+        Of the error of sampling.
+    eta : int, float, str, Decimal or Fraction
+        Share of alpha spent on sampling error, in (0, alpha): eta / 2 for each confidence bound
+        with the default loss, eta / (2 K) with any other.
+
+    Attributes
+    ----------
+    tau_ : float
+        Threshold of the scores; -inf where the calibration set is too small for alpha.
+    min_count_ : int or None
+        k; None after `calibrate_exact`.
+    certified_p_ : float
+        Certified lower bound on the probability that an accepted label had at the clean input.
+    n_calibration_, n_classes_, n_samples_, n_test_samples_ : int or None
+        n, K, m and m'.
+    dtype_ : str or None
+        Dtype of the scores.
+
+    Notes
+    -----
+    With exact probabilities p(x, y) at a fixed tau, let C_q(x) = {y : p(x, y) >= q}. These sets
+    shrink as q grows, so the loss grows, and ::
+
+        q = max{q : sum_i loss_i(C_q) + 1 <= alpha (n + 1)}
+
+    has an expected loss of at most alpha at a clean point [1]_. If y is in C_q(x), then at any x'
+    in the ball p(x', y) >= c(p(x, y)) >= c(q), c the certificate: the robust set
+    {y : p(x', y) >= c(q)} contains C_q(x), and its loss is no larger.
+
+    With samples, v(x, y) is the t-th largest of m, t = ceil(p m), and tau is found in the same way
+    from the sets {y : v(x, y) >= tau}, at level alpha - eta, with m imagined clean draws for the
+    test point. The probability that a score of y reaches v(x, y) itself is at least the lower
+    confidence bound L of t successes in m, but for a probability of the level of the bound,
+    whatever tau is; and if v(x, y) >= tau, that of reaching tau is no less. At the attacked input
+    it is at least c(L), and the count is at least k, the least count with an upper bound of at
+    least c(L), but for the level of that bound. So a label of the clean set is lost with
+    probability at most twice the level. The false-negative rate is a mean over true labels, so its
+    expectation grows by at most as much; that of another loss, bounded by 1, by at most the
+    probability that any of the K labels is lost.
+
+    References
+    ----------
+    .. [1] A. N. Angelopoulos, S. Bates, A. Fisch, L. Lei and T. Schuster, "Conformal risk control",
+       ICLR 2024.
+
+    Examples
+    --------
+    >>> import bincp, numpy as np
+    >>> from bincp.calibration._risk import RobustRiskControl
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.random((200, 4)) < 0.5
+    >>> scores = rng.normal(np.where(labels, 1, -1)[..., None], 0.3, (200, 4, 128))
+    >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+    >>> rule = RobustRiskControl(certificate, alpha=0.1).calibrate(scores, labels)
+    >>> sets = rule.predict_set(scores)
+    >>> bool(sets[labels].mean() > 0.9), bool(sets[~labels].mean() < 0.1)
+    (True, True)
+    """
+
+    tau_: float
+    min_count_: int | None
+    certified_p_: float
+    n_calibration_: int
+    n_classes_: int
+    n_samples_: int | None
+    n_test_samples_: int | None
+    dtype_: str | None
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        *,
+        alpha: Level = 0.1,
+        p: Level = 0.6,
+        loss: str | Loss = "false-negative-rate",
+        correction: str = "clopper-pearson",
+        eta: Level = 1e-3,
+    ) -> None:
+        if not isinstance(certificate, Certificate):
+            raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+        if not (callable(loss) or (isinstance(loss, str) and loss == "false-negative-rate")):
+            raise ValueError(f'`loss` must be "false-negative-rate" or callable, got {loss!r}')
+        if not isinstance(correction, str) or correction not in ("clopper-pearson", "none"):
+            raise ValueError(
+                f"`correction` must be one of ('clopper-pearson', 'none'), got {correction!r}"
+            )
+        self.certificate = certificate
+        self.alpha = check_level("alpha", alpha)
+        self.p = check_level("p", p, closed_high=True)
+        self.loss = loss
+        self.correction = correction
+        self.eta = check_level("eta", eta)
+        if correction == "clopper-pearson" and self.eta >= self.alpha:
+            raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
+
+    @property
+    def guarantee(self) -> str:
+        """What holds: "robust" (under attack), or "none" for samples without a correction."""
+        exact = hasattr(self, "tau_") and self.min_count_ is None
+        return "robust" if exact or self.correction != "none" else "none"
+
+    def calibrate(
+        self, scores: ArrayLike, labels: ArrayLike, *, n_test_samples: int | None = None
+    ) -> Self:
+        """Calibrate on sampled scores of all labels.
+
+        Parameters
+        ----------
+        scores : array_like of float16, bfloat16, float32 or float64, shape (n, K, m)
+            m sampled scores of each label of each calibration point.
+        labels : bool array, shape (n, K)
+            True labels of each point.
+        n_test_samples : int, optional
+            m', number of samples at prediction; m if not given.
+
+        Returns
+        -------
+        RobustRiskControl
+            The object itself, calibrated.
+
+        Warns
+        -----
+        TrivialSetWarning
+            If every label will be in every set.
+
+        Raises
+        ------
+        TypeError
+            If the labels are not boolean.
+        ValueError
+            If shapes or dtypes are wrong, a score is NaN, or the loss breaks its contract.
+        """
+        checked = as_scores("scores", scores)
+        if checked.bits.ndim != 3 or 0 in checked.bits.shape:
+            raise ValueError(
+                f"`scores` must have shape (n, K, m), n, K, m >= 1, got {checked.bits.shape}"
+            )
+        check_no_nan("scores", checked)
+        n, n_classes, m = checked.bits.shape
+        m_test = (
+            m if n_test_samples is None else check_integer("n_test_samples", n_test_samples, low=1)
+        )
+        t = success_rank(self.p, m)
+        spent = Fraction(0) if self.correction == "none" else self.eta
+        tau = self._largest_threshold(kth_largest(scores, t), labels, self.alpha - spent)
+        if self.correction == "none":
+            rule = uncorrected_rule(self.certificate, t, m, m_test)
+        else:
+            rule = clopper_pearson_rule(self.certificate, t, m, m_test, self._level(n_classes))
+        accept_all = tau == -math.inf
+        assert rule.certified_p is not None
+        self.tau_, self.min_count_ = tau, 0 if accept_all else rule.min_count
+        self.certified_p_ = 0.0 if accept_all else rule.certified_p
+        self.n_calibration_, self.n_classes_ = n, n_classes
+        self.n_samples_, self.n_test_samples_, self.dtype_ = m, m_test, checked.dtype
+        self._warn_if_trivial()
+        return self
+
+    def calibrate_exact(self, probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Self:
+        """Calibrate on exact probabilities, without any correction.
+
+        Parameters
+        ----------
+        probabilities : array_like of float, shape (n, K)
+            Probability that a score of each label of each point reaches `tau`.
+        labels : bool array, shape (n, K)
+            True labels of each point.
+        tau : float
+            The threshold that they were computed at, fixed in advance.
+
+        Returns
+        -------
+        RobustRiskControl
+            The object itself, calibrated for `predict_set_exact`.
+
+        Warns
+        -----
+        TrivialSetWarning
+            If every label will be in every set.
+
+        Raises
+        ------
+        TypeError
+            If the labels are not boolean.
+        ValueError
+            If a probability is outside [0, 1] or NaN, shapes are wrong, or the loss breaks its
+            contract.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> from bincp.calibration._risk import RobustRiskControl
+        >>> certificate = bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
+        >>> p = np.stack([np.linspace(0.5, 1, 99), np.zeros(99)], axis=1)
+        >>> rule = RobustRiskControl(certificate).calibrate_exact(p, p > 0, tau=0.4)
+        >>> rule.predict_set_exact([[0.9, 0.3]])
+        array([[ True, False]])
+        """
+        values = as_probabilities("probabilities", probabilities)
+        if values.ndim != 2 or values.size == 0:
+            raise ValueError(f"`probabilities` must have shape (n, K), got {values.shape}")
+        threshold = check_threshold("tau", tau)
+        q = self._largest_threshold(values, labels, self.alpha)
+        self.tau_, self.min_count_ = threshold, None
+        self.certified_p_ = min(self.certificate.lower(q), q) if q > 0 else 0.0
+        self.n_calibration_, self.n_classes_ = values.shape
+        self.n_samples_ = self.n_test_samples_ = self.dtype_ = None
+        self._warn_if_trivial()
+        return self
+
+    def predict_set(self, scores: ArrayLike) -> Sets:
+        """Return the prediction sets of inputs with sampled scores.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n, K, m')
+            m' sampled scores of each label of each input, of the dtype calibrated with.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        ValueError
+            If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
+        """
+        if not hasattr(self, "tau_") or self.min_count_ is None:
+            raise NotCalibratedError("call calibrate() before predict_set()")
+        checked = as_scores("scores", scores)
+        if checked.dtype != self.dtype_:
+            raise ValueError(
+                f"`scores` must have the dtype calibrated with, {self.dtype_}, got {checked.dtype}"
+            )
+        shape, wanted = checked.bits.shape, (self.n_classes_, self.n_test_samples_)
+        if len(shape) != 3 or shape[1:] != wanted:
+            raise ValueError(
+                f"`scores` must have shape (n, K, m') with (K, m') = {wanted}, "
+                f"as calibrated for, got {shape}"
+            )
+        return decide(scores, self.tau_, self.min_count_)
+
+    def predict_set_exact(self, probabilities: ArrayLike) -> Sets:
+        """Return the prediction sets of inputs with exact probabilities.
+
+        Parameters
+        ----------
+        probabilities : array_like of float, shape (n, K)
+            Probability that a score of each label reaches `tau_`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate_exact` has not been called.
+        ValueError
+            If a probability is outside [0, 1] or NaN, or the shape is wrong.
+        """
+        if not hasattr(self, "tau_") or self.min_count_ is not None:
+            raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
+        values = as_probabilities("probabilities", probabilities)
+        if values.ndim != 2 or values.shape[1] != self.n_classes_:
+            raise ValueError(
+                f"`probabilities` must have shape (n, K) with K = {self.n_classes_}, "
+                f"got {values.shape}"
+            )
+        return np.asarray(values >= self.certified_p_)
+
+    # ---- steps ------------------------------------------------------------------------------
+
+    def _level(self, n_classes: int) -> Fraction:
+        """Return the error probability that each confidence bound may have."""
+        return self.eta / 2 if isinstance(self.loss, str) else self.eta / (2 * n_classes)
+
+    def _largest_threshold(
+        self, values: npt.NDArray[np.floating], labels: ArrayLike, level: Fraction
+    ) -> float:
+        """Return the largest value v with sum_i loss_i({values_i >= v}) + 1 <= level (n + 1).
+
+        -inf if there is none. The sets change at values only, and the loss grows with v.
+        """
+        true = as_members("labels", labels)
+        if true.shape != values.shape:
+            raise ValueError(f"`labels` must have shape {values.shape}, got {true.shape}")
+        candidates = np.unique(values)
+        budget = level * (len(values) + 1) - 1
+        every, none = np.ones_like(true), np.zeros_like(true)
+        at_low, at_high = self._losses(every, true), self._losses(none, true)
+        if Fraction(float(at_low.max())) > level:
+            raise ValueError(
+                f"`loss` must be at most {float(level):g}, alpha less what is spent on sampling, "
+                f"where every label is in the set, got {at_low.max()}"
+            )
+        low, high = -1, len(candidates)  # the sets of all labels, and none
+        while high - low > 1:
+            middle = (low + high) // 2
+            sets = values >= candidates[middle]
+            losses = self._losses(sets, true)
+            _check_monotone(at_low, losses, at_high)
+            if self._total(sets, true, losses) <= budget:
+                low, at_low = middle, losses
+            else:
+                high, at_high = middle, losses
+        return float(candidates[low]) if low >= 0 else -math.inf
+
+    def _total(self, sets: Sets, true: Sets, losses: npt.NDArray[np.float64]) -> Fraction:
+        """Return the sum of the losses, exactly."""
+        if isinstance(self.loss, str):
+            rates, which = exact_false_negative_rates(sets, true)
+            counts = np.bincount(which, minlength=len(rates)).tolist()
+            return sum(map(operator.mul, rates, counts), Fraction(0))
+        return sum(map(Fraction, losses.tolist()), Fraction(0))
+
+    def _losses(self, sets: Sets, true: Sets) -> npt.NDArray[np.float64]:
+        if isinstance(self.loss, str):
+            return false_negative_rate(sets, true)
+        losses = as_array("loss(sets, labels)", self.loss(sets, true))
+        if losses.shape != (len(true),) or losses.dtype.kind not in "fiub":
+            raise ValueError(
+                f"`loss` must return {len(true)} numbers, got {losses.dtype} {losses.shape}"
+            )
+        bad = ~((losses >= 0) & (losses <= 1))
+        if bad.any():
+            raise ValueError(f"`loss` must be in [0, 1], got {losses[bad][0]} {where(bad)}")
+        return losses.astype(np.float64)
+
+    def _warn_if_trivial(self) -> None:
+        if self.tau_ == -math.inf:
+            cause = (
+                f"n = {self.n_calibration_} calibration points are too few for "
+                f"alpha = {float(self.alpha):g}, or have too few finite scores"
+            )
+        elif self.min_count_ == 0 or (self.min_count_ is None and self.certified_p_ == 0):
+            cause = (
+                "the certificate leaves no count or probability that is too low; a smaller "
+                "radius, more noise, more samples or a larger alpha would fix it"
+            )
+        else:
+            return
+        warnings.warn(
+            f"every label will be in every prediction set: {cause}", TrivialSetWarning, stacklevel=3
+        )
+
+
+def _check_monotone(*losses: npt.NDArray[np.float64]) -> None:
+    """Refuse losses of shrinking sets that are not non-decreasing."""
+    for smaller, larger in pairwise(losses):
+        bad = smaller > larger
+        if bad.any():
+            raise ValueError(
+                "`loss` must not grow when labels are added to a set, "
+                f"got {larger[bad][0]} and then {smaller[bad][0]} {where(bad)}"
+            )

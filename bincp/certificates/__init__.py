@@ -1,0 +1,21 @@
+"""Certificates: how far an adversary can lower the probability that a score reaches tau.
+
+============================  =================================================================
+``_protocols``                what an operator and a pair of bounds look like
+``_certificate``              `Certificate`, which wraps an operator
+``_registry``                 `certify`, `register`, `registered`: the one door to the operators
+``_builtins``                 the factories of the built-in pairs of scheme and ball
+``_python_operators``         operators made of Python functions
+``_native_operators``         operators made of compiled functions from outside
+``_regions``, ``_ratios``     operators made of likelihood-ratio regions
+``_law``                      the check of what every certificate must obey
+============================  =================================================================
+
+The public names are those of `bincp`: `bincp.Certificate`, `bincp.certify` and so on.
+"""
+
+from bincp.certificates import _builtins  # noqa: F401
+from bincp.certificates._certificate import Certificate
+from bincp.certificates._registry import certify, register, registered
+
+__all__ = ["Certificate", "certify", "register", "registered"]

@@ -1,0 +1,92 @@
+"""Operators of ablation: what the changed places touch is lost, what they do not touch is kept."""
+
+import math
+from fractions import Fraction
+
+from bincp._core import _operators
+from bincp._utils.levels import float_above
+from bincp.balls import L0, EditDistance, Patch
+from bincp.certificates._certificate import Certificate
+from bincp.certificates._registry import register_built_in
+from bincp.smoothing import Ablation, BandAblation, BlockAblation, Deletion
+
+_MAX_FACTORS = 10_000  # of the exact quotient, which cannot be interrupted
+_ONE = 2**200  # of fixed-point numbers
+
+
+@register_built_in(Ablation, L0)
+def ablation_l0(smoothing: Ablation, ball: L0) -> Certificate:
+    """Lose 1 - C(d - r, k) / C(d, k), the share of kept sets with a changed coordinate; exact.
+
+    Theorem 1 of Levine and Feizi (AAAI 2020). No bound is better: a classifier may tell each kept
+    set with a changed coordinate from what it was.
+    """
+    dim, fewer, more = smoothing.dim, *sorted((min(ball.r, smoothing.dim), smoothing.keep))
+    if fewer + more > dim:
+        return Certificate._from_operator(_operators.uniform(1.0))
+    if fewer > _MAX_FACTORS:
+        raise ValueError(
+            f"`ball` must have r <= {_MAX_FACTORS} where more coordinates are kept, got {ball!r}"
+        )
+    # C(d - r, k) / C(d, k) is symmetric in r and k.
+    untouched = Fraction(math.perm(dim - more, fewer), math.perm(dim, fewer))
+    return Certificate._from_operator(_operators.uniform(float_above(1 - untouched)))
+
+
+@register_built_in(BlockAblation, Patch)
+def block_patch(smoothing: BlockAblation, ball: Patch) -> Certificate:
+    """Lose the blocks that meet the patch, (height + size - 1) (width + size - 1) at most; exact.
+
+    Levine and Feizi (NeurIPS 2020), for patches of any shape: along an axis of n positions,
+    min(m + size - 1, n) cyclic intervals meet one of length m.
+    """
+    rows = _meeting(ball.height, smoothing.size, smoothing.height)
+    columns = _meeting(ball.width, smoothing.size, smoothing.width)
+    return _counted(smoothing.levels, rows * columns)
+
+
+@register_built_in(BandAblation, Patch)
+def band_patch(smoothing: BandAblation, ball: Patch) -> Certificate:
+    """Lose the bands that meet the patch, width + size - 1 at most; exact.
+
+    Levine and Feizi (NeurIPS 2020). The height of the patch does not matter, unless it is 0.
+    """
+    columns = _meeting(ball.width, smoothing.size, smoothing.width)
+    return _counted(smoothing.levels, columns if ball.height else 0)
+
+
+@register_built_in(Deletion, EditDistance)
+def deletion_edits(smoothing: Deletion, ball: EditDistance) -> Certificate:
+    """Lose 1 - p_delete^r: with p_delete^r the edits are deleted, and nobody sees them.
+
+    Huang et al. (NeurIPS 2023). Let z be a longest common subsequence of x, which has a further
+    tokens, and of the perturbed input, which has b: a, b <= r. Given that the further tokens are
+    deleted, both are smoothed like z, where the event has probability Q, say. So P(x) is at most
+    p^a Q + 1 - p^a, and P of the perturbed input at least p^b Q >= p^(b - a) (P(x) - 1 + p^a),
+    which is P(x) - 1 + p^r at least: it falls as a or b grows, where it is positive. The bound need
+    not be the best.
+    """
+    unseen = _power_below(Fraction(smoothing.p_delete), ball.r)
+    return Certificate._from_operator(_operators.uniform(float_above(1 - unseen)))
+
+
+def _power_below(base: Fraction, exponent: int) -> Fraction:
+    """Return base^exponent, for a base in [0, 1], rounded down by less than exponent 2^-199."""
+    result, square = _ONE, int(base * _ONE)
+    while exponent:
+        if exponent % 2:
+            result = result * square // _ONE
+        square, exponent = square * square // _ONE, exponent // 2
+    return Fraction(result, _ONE)
+
+
+def _meeting(changed: int, kept: int, positions: int) -> int:
+    """Count the cyclic intervals of length `kept` that meet one of length `changed`."""
+    return min(changed + kept - 1, positions) if changed else 0
+
+
+def _counted(levels: int, steps: int) -> Certificate:
+    return Certificate._from_operator(
+        _operators.steps(levels, steps),
+        note=f"a count of {levels} copies moves by at most {steps}; exact",
+    )

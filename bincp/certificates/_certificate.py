@@ -1,0 +1,451 @@
+"""Certificates: how far an adversary can lower the probability that a score reaches tau.
+
+A certificate is two increasing maps on [0, 1]: ``lower`` over the perturbation ball and ``upper``
+over the inverted ball, tied by the law ``upper(p) >= q  <=>  p >= lower(q)``. The law is what lets
+one scalar certificate serve a whole data set. (It holds where a bound is clipped or saturated, too,
+unlike the identity ``lower(upper(p)) == p``, which needs strictly increasing bounds.)
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._utils.arrays import ArrayLike, as_probabilities
+from bincp._utils.validation import check_probability, check_real
+from bincp.certificates._law import check_law
+from bincp.certificates._native_operators import native_operator
+from bincp.certificates._protocols import Bound, Operator
+from bincp.certificates._python_operators import (
+    AdditiveRadius,
+    HalfRadius,
+    Mirror,
+    PythonOperator,
+    check_radius,
+)
+from bincp.certificates._regions import check_masses, regions_operator
+from bincp.errors import CertificateError
+
+
+class Certificate:
+    """The certificate of one smoothing scheme for one perturbation ball.
+
+    Made by :func:`bincp.certify`, :meth:`from_regions`, :meth:`from_radius`, :meth:`from_bounds`
+    or :meth:`from_native`; never changed afterwards. Certificates can be pickled where what they
+    are made of can.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
+    >>> round(certificate.lower(0.9), 6), round(certificate.upper(0.9), 6)
+    (0.610856, 0.988742)
+    """
+
+    __slots__ = ("_description", "_inverse", "_operator", "_recipe")
+
+    _operator: Operator
+    _description: dict[str, Any]
+    _inverse: Callable[[], "Certificate"] | None
+    _recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "`Certificate` is not made directly: use bincp.certify, Certificate.from_regions, "
+            "Certificate.from_radius, Certificate.from_bounds or Certificate.from_native"
+        )
+
+    @property
+    def operator(self) -> Any:
+        """What evaluates the bounds; for a compiled one a ``bincp._core._operators.Operator``.
+
+        Cython code cimports that class and calls it without the GIL; its attribute ``capsule`` is
+        the same for C code, a capsule named ``"bincp.operator.v1"``. See the README.
+        """
+        return self._operator
+
+    @overload
+    def lower(self, p: float) -> float: ...
+    @overload
+    def lower(self, p: ArrayLike) -> Any: ...
+    def lower(self, p: ArrayLike) -> Any:
+        """Worst-case probability over the ball, rounded down.
+
+        Parameters
+        ----------
+        p : float or array_like
+            Probability in [0, 1] that a score of the clean input reaches the threshold.
+
+        Returns
+        -------
+        float or ndarray of float64
+            Certified lower bound at any input in the ball, of the shape of `p`; at most `p`.
+
+        Raises
+        ------
+        TypeError
+            If `p` does not hold real numbers.
+        ValueError
+            If a value is outside [0, 1] or NaN.
+        """
+        if isinstance(p, float) and 0.0 <= p <= 1.0:
+            return self._operator.lower(p)
+        return _evaluate(self._operator.lower, self._operator.lower_fill, p)
+
+    @overload
+    def upper(self, p: float) -> float: ...
+    @overload
+    def upper(self, p: ArrayLike) -> Any: ...
+    def upper(self, p: ArrayLike) -> Any:
+        """Best-case probability over the inverted ball, rounded up.
+
+        Parameters
+        ----------
+        p : float or array_like
+            Probability in [0, 1] that a score of the perturbed input reaches the threshold.
+
+        Returns
+        -------
+        float or ndarray of float64
+            Certified upper bound at the clean input, of the shape of `p`; at least `p`.
+
+        Raises
+        ------
+        TypeError
+            If `p` does not hold real numbers.
+        ValueError
+            If a value is outside [0, 1] or NaN.
+        """
+        if isinstance(p, float) and 0.0 <= p <= 1.0:
+            return self._operator.upper(p)
+        return _evaluate(self._operator.upper, self._operator.upper_fill, p)
+
+    def inverse(self) -> "Certificate":
+        """Return the certificate of the inverted ball.
+
+        Its `lower` is over the inverted ball and its `upper` over the ball itself.
+
+        Raises
+        ------
+        CertificateError
+            If the scheme has no certificate for the inverted ball.
+
+        Examples
+        --------
+        >>> import bincp
+        >>> scheme = bincp.smoothing.SparseFlip(0.01, 0.6)
+        >>> certificate = bincp.certify(scheme, bincp.balls.Flips(additions=1, deletions=3))
+        >>> certificate.inverse().describe()["ball"]
+        {'type': 'Flips', 'additions': 3, 'deletions': 1}
+        """
+        if self._inverse is None:
+            raise CertificateError(f"{self!r} does not know its inverted ball: use bincp.certify")
+        return self._inverse()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the certificate is, as plain JSON values.
+
+        Returns
+        -------
+        dict
+            ``operator``: its name; where they are known ``smoothing`` and ``ball``: their type and
+            parameters; and what a user must know of it, such as a norm conversion, under ``note``.
+
+        Examples
+        --------
+        >>> import bincp
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.Linf(0.1, 4))
+        >>> certificate.describe()["note"]
+        'linf radius 0.1 certified as the l2 radius r sqrt(dim), dim = 4'
+        """
+        return copy.deepcopy(self._description)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{key}={_show(value)}" for key, value in self._description.items())
+        return f"Certificate({parts})"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        if self._recipe is None:
+            raise TypeError(f"{self!r} cannot be pickled: use bincp.certify")
+        return self._recipe
+
+    @classmethod
+    def from_regions(cls, mass: ArrayLike, perturbed_mass: ArrayLike) -> Self:
+        """Certificate of a discrete smoothing from its likelihood-ratio regions.
+
+        Each region is a set of outcomes of the noise with one likelihood ratio. `lower` is the
+        fractional knapsack (Neyman-Pearson): regions are filled in decreasing order of
+        mass / perturbed_mass; `upper` is the maximum with the two masses exchanged.
+
+        Parameters
+        ----------
+        mass : array_like of float, shape (n_regions,)
+            Probability of each region at the clean input. Sums to 1 within 1e-9.
+        perturbed_mass : array_like of float, shape (n_regions,)
+            Probability of the same regions at the worst input of the ball. Sums to 1 within 1e-9.
+
+        Returns
+        -------
+        Certificate
+            Rounded outward for masses that are right to 8 units in the last place.
+
+        Raises
+        ------
+        TypeError
+            If the masses are not real numbers.
+        ValueError
+            If the shapes differ, a mass is outside [0, 1] or NaN, or the sums are not 1.
+
+        References
+        ----------
+        Lee et al., "Tight certificates of adversarial robustness for randomly smoothed
+        classifiers", NeurIPS 2019, Section 3.2.
+
+        Examples
+        --------
+        >>> certificate = Certificate.from_regions([0.7, 0.3], [0.2, 0.8])
+        >>> round(certificate.lower(0.9), 12)
+        0.733333333333
+        """
+        clean = check_masses("mass", mass)
+        perturbed = check_masses("perturbed_mass", perturbed_mass)
+        if clean.shape != perturbed.shape:
+            raise ValueError(
+                f"`perturbed_mass` must have the shape of `mass`, {clean.shape}, "
+                f"got {perturbed.shape}"
+            )
+        return cls._make(
+            regions_operator(clean, perturbed),
+            {"operator": "regions", "n_regions": len(clean)},
+            inverse=lambda: cls.from_regions(perturbed, clean),
+            recipe=(cls.from_regions, (clean, perturbed)),
+        )
+
+    @classmethod
+    def from_radius(
+        cls, radius_fn: Callable[[float], float], r: float, *, additive: bool = False
+    ) -> Self:
+        """Certificate from the certified radius of an existing binary certificate.
+
+        A radius at the decision threshold 1/2 proves only that the probability stays at or above
+        1/2 within that radius: `lower(p)` is 1/2 where ``radius_fn(p) >= r``, else 0.
+
+        Parameters
+        ----------
+        radius_fn : callable
+            Certified radius for a probability p in [0, 1]: a float, non-decreasing, possibly
+            infinite, for floats. The ball is taken for symmetric, as that of a norm is.
+        r : float
+            Radius of the ball, >= 0, in the units of `radius_fn`.
+        additive : bool
+            Declare that radii add up: ``radius_fn(lower(p)) == radius_fn(p) - r``, as for
+            Gaussian noise and whatever else has R(p) = F^-1(p) up to scale. `radius_fn` must then
+            be negative below 1/2; where it is clipped at 0 the bound is 0.
+
+        Returns
+        -------
+        Certificate
+            Bounds are the safe ends of brackets of adjacent doubles, for the values that
+            `radius_fn` returns; its own rounding is its writer's concern.
+
+        Raises
+        ------
+        TypeError
+            If `radius_fn` is not callable, or `r` not a real number.
+        ValueError
+            If `r` is negative or not finite.
+        CertificateError
+            If the radius decreases, raises or is NaN; the message names p.
+
+        Examples
+        --------
+        >>> from statistics import NormalDist
+        >>> def radius(p):
+        ...     return 0.25 * NormalDist().inv_cdf(p) if 0 < p < 1 else (p - 0.5) * float("inf")
+        >>> round(Certificate.from_radius(radius, 0.25, additive=True).lower(0.9), 6)
+        0.610856
+        >>> Certificate.from_radius(radius, 0.25).lower(0.9)
+        0.5
+        """
+        if not callable(radius_fn):
+            raise TypeError(f"`radius_fn` must be callable, got {radius_fn!r}")
+        distance = check_real("r", r, low=0)
+        check_radius(radius_fn)
+        name = "additive radius" if additive else "radius at 1/2"
+        bounds = (AdditiveRadius if additive else HalfRadius)(radius_fn, distance)
+        certificate = cls._make(
+            PythonOperator(name, bounds.lower, bounds.upper),
+            {"operator": name, "r": distance},
+            inverse=lambda: certificate,
+            recipe=(_rebuild_radius, (cls, radius_fn, distance, additive)),
+        )
+        check_law(certificate)
+        return certificate
+
+    @classmethod
+    def from_bounds(cls, lower: Bound, upper: Bound | None = None, *, name: str = "bounds") -> Self:
+        """Certificate from a pair of Python functions, or from the lower bound alone.
+
+        Parameters
+        ----------
+        lower : callable
+            Worst-case probability over the ball for one probability: float to float,
+            non-decreasing, at most its argument, rounded down by whoever wrote it.
+        upper : callable, optional
+            Best-case probability over the inverted ball. Without it, the generalised inverse of
+            `lower` is used: the largest q with ``lower(q) <= p``.
+        name : str
+            Name for messages.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        TypeError
+            If a bound is not callable.
+        CertificateError
+            If the pair breaks the law of certificates; the message names p.
+
+        Examples
+        --------
+        >>> certificate = Certificate.from_bounds(lambda p: max(p - 0.1, 0.0))
+        >>> certificate.upper(0.5) >= 0.6
+        True
+        """
+        for argument, bound in (("lower", lower), ("upper", upper)):
+            if not (callable(bound) or (argument == "upper" and bound is None)):
+                raise TypeError(f"`{argument}` must be callable, got {bound!r}")
+        certificate = cls._make(
+            PythonOperator(name, lower, upper),
+            {"operator": name},
+            inverse=lambda: cls._mirrored(certificate),
+            recipe=(_rebuild_bounds, (cls, lower, upper, name)),
+        )
+        check_law(certificate)
+        return certificate
+
+    @classmethod
+    def from_native(
+        cls, lower: Any, upper: Any = None, *, name: str | None = None, user_data: Any = None
+    ) -> Self:
+        """Certificate from compiled code, which is called without the GIL and without Python.
+
+        Parameters
+        ----------
+        lower : capsule or compiled function
+            Both bounds, as a capsule named ``"bincp.operator.v1"`` that holds a ``bincp_operator``
+            of ``bincp/bincp.h``; or the worst-case probability over the ball, as a function
+            ``double (double)`` or ``double (double, void *)`` in one of these forms: a
+            `scipy.LowLevelCallable`, a ctypes function pointer (with `restype` and `argtypes`), a
+            cffi function pointer, or a numba cfunc.
+        upper : compiled function, optional
+            Best-case probability over the inverted ball, in any of these forms but a capsule.
+            Without it, or with NULL for it in the struct, the generalised inverse of `lower` is
+            used: the largest q with ``lower(q) <= p``, rounded up.
+        name : str, optional
+            Name for messages. Default: that in the struct, or "native".
+        user_data : pointer or buffer, optional
+            What a function ``double (double, void *)`` gets as its second argument, and must be
+            given: a ctypes or cffi pointer, a capsule, or whatever has one contiguous buffer,
+            such as a NumPy array or a ctypes structure. A `scipy.LowLevelCallable` brings its own.
+
+        Returns
+        -------
+        Certificate
+            It holds references to all arguments.
+
+        Raises
+        ------
+        TypeError
+            If an argument is of another kind, or a function of another type.
+        ValueError
+            If a capsule has another name, a pointer is NULL, or `user_data` is missing or unwanted.
+        CertificateABIError
+            If the struct is of another version of the header.
+        CertificateError
+            If the bounds break the law of certificates; the message names p. Later on, too, where
+            a function returns NaN or leaves [0, 1].
+
+        Notes
+        -----
+        The functions must be safe to call from any thread, and round outward as
+        :meth:`from_bounds` says. Whoever writes to the user data changes the certificate, which
+        is then checked no more.
+
+        Examples
+        --------
+        >>> import ctypes
+        >>> bound = ctypes.CDLL(None).log1p  # log(1 + p) <= p
+        >>> bound.restype, bound.argtypes = ctypes.c_double, (ctypes.c_double,)
+        >>> certificate = Certificate.from_native(bound, name="log1p")
+        >>> round(certificate.lower(0.5), 6), round(certificate.upper(0.5), 6)
+        (0.405465, 0.648721)
+        """
+        operator = native_operator(lower, upper, name, user_data)
+        certificate = cls._make(
+            operator, {"operator": operator.name}, inverse=lambda: cls._mirrored(certificate)
+        )
+        check_law(certificate)
+        return certificate
+
+    @classmethod
+    def _mirrored(cls, certificate: "Certificate") -> Self:
+        mirror, name = Mirror(certificate), certificate._operator.name
+        return cls.from_bounds(mirror.lower, mirror.upper, name=f"inverse of {name}")
+
+    @classmethod
+    def _from_operator(cls, operator: Operator, **note: str) -> Self:
+        """Wrap a compiled operator; `bincp.certify` adds how it is inverted and rebuilt."""
+        return cls._make(operator, {"operator": operator.name, **note})
+
+    @classmethod
+    def _make(
+        cls,
+        operator: Operator,
+        description: dict[str, Any],
+        *,
+        inverse: Callable[[], "Certificate"] | None = None,
+        recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
+    ) -> Self:
+        certificate = object.__new__(cls)
+        certificate._operator = operator
+        certificate._description = description
+        certificate._inverse = inverse
+        certificate._recipe = recipe
+        return certificate
+
+
+def _evaluate(
+    bound: Bound,
+    fill: Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], None],
+    p: ArrayLike,
+) -> float | npt.NDArray[np.float64]:
+    if np.isscalar(p):
+        return bound(check_probability("p", p))
+    values = as_probabilities("p", p)
+    out = np.empty(values.shape)
+    fill(np.ascontiguousarray(values).reshape(-1), out.reshape(-1))
+    return out
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, dict):
+        parameters = ", ".join(f"{k}={v!r}" for k, v in value.items() if k != "type")
+        return f"{value['type']}({parameters})"
+    return repr(value)
+
+
+def _rebuild_radius(
+    cls: type[Certificate], radius_fn: Callable[[float], float], r: float, additive: bool
+) -> Certificate:
+    return cls.from_radius(radius_fn, r, additive=additive)
+
+
+def _rebuild_bounds(
+    cls: type[Certificate], lower: Bound, upper: Bound | None, name: str
+) -> Certificate:
+    return cls.from_bounds(lower, upper, name=name)

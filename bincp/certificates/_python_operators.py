@@ -1,0 +1,206 @@
+"""Operators made of Python functions: given bounds, bounds from a radius, and mirrored bounds.
+
+Root finding keeps its bracket, down to adjacent doubles, and returns the safe end.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp.certificates._law import probability_grid
+from bincp.certificates._protocols import Bound, Bounds
+from bincp.errors import CertificateError
+
+
+class PythonOperator:
+    """Two Python functions as an operator; without `upper`, the generalised inverse of `lower`."""
+
+    def __init__(self, name: str, lower: Bound, upper: Bound | None = None) -> None:
+        self.name = name
+        self._lower = lower
+        self._upper = upper
+
+    def lower(self, p: float) -> float:
+        return _checked("lower", self._lower, p)
+
+    def upper(self, p: float) -> float:
+        if self._upper is None:
+            return _largest_preimage(self.lower, p)
+        return _checked("upper", self._upper, p)
+
+    def lower_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:
+        out[:] = [self.lower(float(value)) for value in p]
+
+    def upper_fill(self, p: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:
+        out[:] = [self.upper(float(value)) for value in p]
+
+
+class HalfRadius:
+    """A radius at threshold 1/2 proves 1/2 or nothing."""
+
+    def __init__(self, radius_fn: Callable[[float], float], r: float) -> None:
+        self.radius_fn, self.r = radius_fn, r
+
+    def lower(self, p: float) -> float:
+        # At r = 0 a probability below 1/2 has the radius 0, too, but is no proof of 1/2.
+        return 0.5 if p >= 0.5 and _radius(self.radius_fn, p) >= self.r else 0.0
+
+    def upper(self, p: float) -> float:
+        return _largest_preimage(self.lower, p)
+
+
+class AdditiveRadius:
+    """Radii that add up: R(lower(p)) = R(p) - r and R(upper(p)) = R(p) + r.
+
+    Where R is flat, `lower` takes the least solution and `upper` the largest. Infinite radii are
+    solved without rounding, so that certainty stays certainty.
+    """
+
+    def __init__(self, radius_fn: Callable[[float], float], r: float) -> None:
+        self.radius_fn, self.r = radius_fn, r
+
+    def lower(self, p: float) -> float:
+        if self.r == 0:
+            return p
+        target = _add(self._radius(p), -self.r, up=False)
+        if self._radius(0.0) >= target:
+            return 0.0
+        short, reaching = _bracket(lambda q: self._radius(q) < target, 0.0, p)
+        return reaching if target == math.inf else short
+
+    def upper(self, p: float) -> float:
+        if self.r == 0:
+            return p
+        target = _add(self._radius(p), self.r, up=True)
+        if self._radius(1.0) <= target:
+            return 1.0
+        within, beyond = _bracket(lambda q: self._radius(q) <= target, p, 1.0)
+        return within if target == -math.inf else beyond
+
+    def _radius(self, p: float) -> float:
+        return _radius(self.radius_fn, p)
+
+
+def _radius(radius_fn: Callable[[float], float], p: float) -> float:
+    made, radius = _call("radius_fn", radius_fn, p)
+    if math.isnan(radius):
+        raise CertificateError(f"radius_fn({p!r}) must be a number, got {made!r}")
+    return radius
+
+
+def check_radius(radius_fn: Callable[[float], float]) -> None:
+    last = -math.inf
+    for p in probability_grid():
+        radius = _radius(radius_fn, p)
+        if radius < last:
+            raise CertificateError(
+                f"radius_fn must be non-decreasing, but falls from {last!r} to {radius!r} "
+                f"at p = {p!r}"
+            )
+        last = radius
+
+
+def _largest_preimage(lower: Bound, p: float) -> float:
+    """Return the generalised inverse: the largest q with lower(q) <= p, from above."""
+    if lower(1.0) <= p:
+        return 1.0
+    # lower(0) <= 0 <= p by the law, which a broken operator fails elsewhere.
+    _, outside = _bracket(lambda q: lower(q) <= p, 0.0, 1.0)
+    return outside
+
+
+def _bracket(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Return adjacent doubles around the switch of `holds` from True (at `low`) to False.
+
+    Bisects the bit patterns, which order non-negative doubles: at most 63 steps at any scale.
+    If `holds` is True at `high` as well, both ends are `high`.
+    """
+    if holds(high):
+        return high, high
+    inside, outside = _bits(low), _bits(high)
+    while outside - inside > 1:
+        middle = (inside + outside) // 2
+        if holds(_from_bits(middle)):
+            inside = middle
+        else:
+            outside = middle
+    return _from_bits(inside), _from_bits(outside)
+
+
+def largest_real(holds: Callable[[float], bool]) -> float:
+    """Return the last double >= 0 at which `holds` is true.
+
+    Infinity if it is true everywhere, minus infinity if nowhere.
+    """
+    if not holds(0.0):
+        return -math.inf
+    low, high = 0.0, 1.0
+    while holds(high):
+        if high == sys.float_info.max:
+            return math.inf
+        low, high = high, min(2.0 * high * high, sys.float_info.max)
+    return _bracket(holds, low, high)[0]
+
+
+def _bits(value: float) -> int:
+    return int(np.float64(value).view(np.int64))
+
+
+def _from_bits(bits: int) -> float:
+    return float(np.int64(bits).view(np.float64))
+
+
+class Mirror:
+    """Bounds of the inverted ball: what a set loses, its complement gains."""
+
+    def __init__(self, certificate: Bounds) -> None:
+        self.certificate = certificate
+
+    def lower(self, p: float) -> float:
+        return _complement(self.certificate.upper(_complement(p, up=True)), up=False)
+
+    def upper(self, p: float) -> float:
+        return _complement(self.certificate.lower(_complement(p, up=False)), up=True)
+
+
+def _complement(p: float, *, up: bool) -> float:
+    """Return 1 - p, rounded in the given direction."""
+    return _add(1.0, -p, up=up)
+
+
+def _add(a: float, b: float, *, up: bool) -> float:
+    """Return a + b, rounded in the given direction."""
+    value = a + b
+    part = value - a
+    error = (a - (value - part)) + (b - part)  # exact (Knuth); NaN where a or b is infinite
+    if up and error > 0:
+        return math.nextafter(value, math.inf)
+    if not up and error < 0:
+        return math.nextafter(value, -math.inf)
+    return value
+
+
+# ---- calls of foreign code ------------------------------------------------------------------
+
+
+def _checked(name: str, bound: Bound, p: float) -> float:
+    """Return ``bound(p)`` as a float in [0, 1]."""
+    made, value = _call(name, bound, p)
+    if not 0 <= value <= 1:
+        raise CertificateError(f"{name}({p!r}) must be a float in [0, 1], got {made!r}")
+    return value
+
+
+def _call(name: str, function: Callable[[float], float], p: float) -> tuple[Any, float]:
+    """Return what foreign code makes of p, as it is and as a float; NaN where it is no number."""
+    try:
+        made = function(p)
+        return made, math.nan if isinstance(made, str | bool | np.bool_) else float(made)
+    except CertificateError:
+        raise
+    except Exception as error:
+        raise CertificateError(f"{name}({p!r}) raised {error!r}") from error

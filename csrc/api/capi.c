@@ -1,0 +1,327 @@
+/* What other people's C code calls, through the table of bincp/bincp.h.
+ *
+ * The kernels trust their callers. The callers of the table are not ours, so each function here
+ * checks the scalars that a kernel relies on, in constant time, and what a guarantee rests on (the
+ * order of regions) in time linear in what the kernel does anyway. Kernels stay hidden symbols:
+ * a table needs no linking, and can say what it holds.
+ *
+ * Operators are filled in through a pointer to the caller's struct. Returned by value, they would
+ * change the calling convention when the struct grows.
+ */
+#include "api/capi.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "numerics/binomial.h"
+#include "counting/count.h"
+#include "certificates/sparse_regions.h"
+#include "certificates/knapsack.h"
+#include "noise/noise.h"
+#include "certificates/operators.h"
+#include "numerics/two_sum.h"
+
+#define OK 0
+#define REFUSED (-1)
+
+#define MAX_INT32 ((size_t)INT32_MAX)
+#define TINIEST_FLIP 1e-300 /* as bincp.smoothing.SparseFlip has it */
+#define MAX_SLACK 0.01
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static int count(bincp_score_type type, size_t item_size, const void *scores, size_t n_rows,
+                 size_t n_samples, const void *threshold, int32_t *counts)
+{
+    if (n_samples > MAX_INT32) {
+        return REFUSED;
+    }
+    const ptrdiff_t shape = (ptrdiff_t)n_rows, shared = 0;
+    const ptrdiff_t row_stride = (ptrdiff_t)(n_samples * item_size);
+    const ptrdiff_t count_stride = sizeof *counts;
+    const bincp_count_task task = {
+        .type = type,
+        .n_axes = 1,
+        .shape = &shape,
+        .n_samples = (ptrdiff_t)n_samples,
+        .scores = scores,
+        .score_strides = &row_stride,
+        .sample_stride = (ptrdiff_t)item_size,
+        .thresholds = threshold,
+        .threshold_strides = &shared,
+    };
+    return bincp_count(&task, counts, &count_stride);
+}
+
+static int count_float32(const float *scores, size_t n_rows, size_t n_samples, float threshold,
+                         int32_t *counts)
+{
+    return isnan(threshold) ? REFUSED
+                            : count(BINCP_FLOAT32, sizeof *scores, scores, n_rows, n_samples,
+                                    &threshold, counts);
+}
+
+static int count_float64(const double *scores, size_t n_rows, size_t n_samples, double threshold,
+                         int32_t *counts)
+{
+    return isnan(threshold) ? REFUSED
+                            : count(BINCP_FLOAT64, sizeof *scores, scores, n_rows, n_samples,
+                                    &threshold, counts);
+}
+
+/* ---- Clopper-Pearson bounds ------------------------------------------------------------------ */
+
+static int is_trial(int64_t successes, int64_t trials, double eta)
+{
+    return 0 <= successes && successes <= trials && 1 <= trials && trials <= INT32_MAX &&
+           eta > 0.0 && eta < 1.0;
+}
+
+static double cp_lower(int64_t successes, int64_t trials, double eta)
+{
+    return is_trial(successes, trials, eta) ? bincp_cp_lower(successes, trials, eta) : NAN;
+}
+
+static double cp_upper(int64_t successes, int64_t trials, double eta)
+{
+    return is_trial(successes, trials, eta) ? bincp_cp_upper(successes, trials, eta) : NAN;
+}
+
+static int cp_table(int64_t trials, double eta, double *lower, double *upper)
+{
+    if (!is_trial(0, trials, eta)) {
+        return REFUSED;
+    }
+    bincp_cp_table(trials, eta, lower, upper);
+    return OK;
+}
+
+/* ---- operators ------------------------------------------------------------------------------- */
+
+static int is_probability(double p)
+{
+    return p >= 0.0 && p <= 1.0;
+}
+
+/* The caller's header may be older or newer than ours: write what both know. */
+static int make(bincp_builtin kind, const void *params, bincp_operator *op)
+{
+    const bincp_operator made = bincp_operator_make(kind, params);
+    const uint32_t struct_size = op->struct_size;
+    memcpy(op, &made, struct_size < sizeof made ? struct_size : sizeof made);
+    op->struct_size = struct_size;
+    return OK;
+}
+
+static int is_fillable(const bincp_operator *op)
+{
+    return op->abi_version == BINCP_ABI_VERSION && op->struct_size >= BINCP_OPERATOR_MIN_SIZE;
+}
+
+static int make_shift(bincp_builtin kind, double shift, double *storage, bincp_operator *op)
+{
+    if (!(shift >= 0.0) || !is_fillable(op)) {
+        return REFUSED;
+    }
+    *storage = shift;
+    return make(kind, storage, op);
+}
+
+static int gaussian(double shift, double *storage, bincp_operator *op)
+{
+    return make_shift(BINCP_GAUSSIAN, shift, storage, op);
+}
+
+static int uniform(double shift, double *storage, bincp_operator *op)
+{
+    return make_shift(BINCP_UNIFORM, shift, storage, op);
+}
+
+/* Behind the regions lies the workspace of bincp_regions_make. */
+static size_t regions_bytes(size_t n)
+{
+    return sizeof(bincp_regions) +
+           (bincp_regions_size(n) + bincp_regions_workspace(n)) * sizeof(double);
+}
+
+/* a b (1 + slack) >= c d, for factors in [0, 1], without underflow. */
+static int product_reaches(double a, double b, double slack, double c, double d)
+{
+    int exponents[4];
+    const double left = frexp(a, &exponents[0]) * frexp(b, &exponents[1]);
+    const double right = frexp(c, &exponents[2]) * frexp(d, &exponents[3]);
+    const int apart = exponents[0] + exponents[1] - exponents[2] - exponents[3];
+    return right == 0.0 || ldexp(left * (1.0 + slack), apart) >= right;
+}
+
+/* The sum of masses, or NaN if one of them is no probability. */
+static double total(const double *masses, size_t n)
+{
+    pair sum = {0.0, 0.0};
+    for (size_t i = 0; i < n; ++i) {
+        if (!is_probability(masses[i])) {
+            return NAN;
+        }
+        const pair next = two_sum(sum.hi, masses[i]);
+        sum = (pair){next.hi, sum.lo + next.lo};
+    }
+    return sum.hi + sum.lo;
+}
+
+/* Neighbours may be in the wrong order by what the errors of four masses allow. A region without
+ * any mass has no ratio: it is in order with all others, so those around it are compared. */
+static int are_ordered(const double *clean, const double *perturbed, size_t n, double slack)
+{
+    size_t last = 0;
+    for (size_t i = 1; i < n; ++i) {
+        if (clean[i] == 0.0 && perturbed[i] == 0.0) {
+            continue;
+        }
+        if (!product_reaches(clean[last], perturbed[i], 4.0 * slack, clean[i], perturbed[last])) {
+            return 0;
+        }
+        last = i;
+    }
+    return 1;
+}
+
+static int make_regions(const double *clean, const double *perturbed, size_t n, double slack,
+                        double tiny, void *storage, bincp_operator *op)
+{
+    bincp_regions *head = storage;
+    double *kept = (double *)(head + 1);
+    *head = bincp_regions_make(clean, perturbed, n, slack, tiny, kept, kept + bincp_regions_size(n));
+    return make(BINCP_REGIONS, head, op);
+}
+
+static int regions(const double *clean, const double *perturbed, size_t n, double slack,
+                   double tiny, void *storage, bincp_operator *op)
+{
+    if (n == 0 || n > MAX_INT32 || !(slack >= DBL_EPSILON / 2 && slack <= MAX_SLACK) || !(tiny >= 0.0) ||
+        !is_fillable(op)) {
+        return REFUSED;
+    }
+    const double sums[] = {total(clean, n), total(perturbed, n)};
+    const double rounding = (double)n * DBL_EPSILON + slack;
+    if (!(fabs(sums[0] - 1.0) <= rounding && fabs(sums[1] - 1.0) <= rounding) ||
+        !are_ordered(clean, perturbed, n, slack)) {
+        return REFUSED;
+    }
+    const double excess = fmax(fmax(sums[0], sums[1]) - 1.0, 0.0); /* no set may have more than 1 */
+    return make_regions(clean, perturbed, n, slack, tiny + excess, storage, op);
+}
+
+static int is_flip(double p)
+{
+    return p == 0.0 || (p >= TINIEST_FLIP && p <= 1.0);
+}
+
+static int are_flips(size_t additions, size_t deletions, double p_plus, double p_minus)
+{
+    return additions <= MAX_INT32 && deletions < MAX_INT32 - additions && is_flip(p_plus) && is_flip(p_minus);
+}
+
+/* Behind the regions lie their masses and the workspace of bincp_sparse_regions. */
+static size_t sparse_bytes(size_t additions, size_t deletions)
+{
+    const size_t n = additions + deletions + 1;
+    return regions_bytes(n) + (4 * n + 2) * sizeof(double);
+}
+
+static int sparse_masses(size_t additions, size_t deletions, double p_plus, double p_minus,
+                         double *clean, double *perturbed, void *workspace)
+{
+    if (!are_flips(additions, deletions, p_plus, p_minus)) {
+        return REFUSED;
+    }
+    bincp_sparse_regions(additions, deletions, p_plus, p_minus, clean, perturbed, workspace);
+    return OK;
+}
+
+static int sparse(size_t additions, size_t deletions, double p_plus, double p_minus, void *storage,
+                  bincp_operator *op)
+{
+    if (!are_flips(additions, deletions, p_plus, p_minus) || !is_fillable(op)) {
+        return REFUSED;
+    }
+    if (additions + deletions == 0 || bincp_sparse_direction(p_plus, p_minus) == 0) {
+        return make(BINCP_IDENTITY, NULL, op);
+    }
+    const size_t n = additions + deletions + 1;
+    double *clean = (double *)((char *)storage + regions_bytes(n));
+    double *perturbed = clean + n;
+    bincp_sparse_regions(additions, deletions, p_plus, p_minus, clean, perturbed, perturbed + n);
+    return make_regions(clean, perturbed, n, BINCP_SPARSE_SLACK,
+                        bincp_sparse_tiny(additions, deletions), storage, op);
+}
+
+/* ---- noise ----------------------------------------------------------------------------------- */
+
+static int is_key(uint32_t stream, uint64_t id, size_t n)
+{
+    return stream <= BINCP_STREAM_TEST && id <= BINCP_NOISE_MAX_ID && n <= BINCP_NOISE_MAX_LENGTH;
+}
+
+static int additive_row(bincp_noise_law law, bincp_noise_key key, float scale, size_t n,
+                        const float *x, float *out)
+{
+    if (!is_key(key.stream, key.id, n) || !(scale >= 0.0f)) {
+        return REFUSED;
+    }
+    bincp_noise_add_f32(law, scale, key, n, x, out);
+    return OK;
+}
+
+static int gaussian_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float sigma,
+                        size_t n, const float *x, float *out)
+{
+    const bincp_noise_key key = {.seed = seed, .id = id, .draw = draw, .stream = stream};
+    return additive_row(BINCP_NOISE_GAUSSIAN, key, sigma, n, x, out);
+}
+
+static int uniform_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
+                       float half_width, size_t n, const float *x, float *out)
+{
+    const bincp_noise_key key = {.seed = seed, .id = id, .draw = draw, .stream = stream};
+    return additive_row(BINCP_NOISE_UNIFORM, key, half_width, n, x, out);
+}
+
+static int flip_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, double p_plus,
+                    double p_minus, size_t n, const float *x, float *out)
+{
+    const bincp_noise_key key = {.seed = seed, .id = id, .draw = draw, .stream = stream};
+    if (!is_key(stream, id, n) || !is_probability(p_plus) || !is_probability(p_minus)) {
+        return REFUSED;
+    }
+    bincp_noise_flip_f32(p_plus, p_minus, key, n, x, out);
+    return OK;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+bincp_api bincp_api_make(const bincp_operator *(*operator_of)(struct _object *certificate))
+{
+    return (bincp_api){
+        .abi_version = BINCP_ABI_VERSION,
+        .struct_size = (uint32_t)sizeof(bincp_api),
+        .count_float32 = count_float32,
+        .count_float64 = count_float64,
+        .cp_lower = cp_lower,
+        .cp_upper = cp_upper,
+        .cp_table = cp_table,
+        .gaussian = gaussian,
+        .uniform = uniform,
+        .regions_bytes = regions_bytes,
+        .regions = regions,
+        .sparse_masses = sparse_masses,
+        .sparse_bytes = sparse_bytes,
+        .sparse = sparse,
+        .fill = bincp_bound_fill,
+        .inverse = bincp_generalised_inverse,
+        .operator_of = operator_of,
+        .gaussian_row = gaussian_row,
+        .uniform_row = uniform_row,
+        .flip_row = flip_row,
+    };
+}

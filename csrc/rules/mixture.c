@@ -1,0 +1,108 @@
+/* Worst-case mixtures of binomials.
+ *
+ * Any slope gives a valid bound: the slope is searched for, the bound is evaluated directly. The
+ * search keeps one corner on either side of the abscissa and lets the corner that lies highest above
+ * their chord take the place of one of them; a handful of passes finds the edge of the envelope over
+ * the abscissa, without building the envelope. Everything is a probability of failure, and those are
+ * small where the decision is made, so nothing is lost near 1.
+ *
+ * Means of weights are sums over the counts around the mode, by the ratio of successive masses and
+ * divided by the sum of the masses: no mass is ever computed by itself. The ratios do not depend on
+ * each other, so their divisions overlap; about 9 standard deviations either way are summed.
+ */
+#include "rules/mixture.h"
+
+#include "numerics/binomial.h"
+
+/* Chords steeper or flatter than this change nothing that a double of the bound can hold. */
+#define NEGLIGIBLE 1e-15
+
+void bincp_failures(int64_t t, int64_t m, const double *p, const double *q, size_t n, double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        out[i] = bincp_binom_cdf(t - 1, m, p[i], q[i]);
+    }
+}
+
+/* Masses below this share of the largest one, and all beyond them, add less than 1e-17 to a mean. */
+#define NO_MASS 1e-18
+
+static double binomial_mean(const double *w, int64_t m, double p, double q)
+{
+    if (p <= 0.0 || q <= 0.0) {
+        return p <= 0.0 ? w[0] : w[m];
+    }
+    const double trials = (double)m;
+    const int64_t above = (int64_t)((trials + 1.0) * p);
+    const int64_t mode = above < m ? above : m;
+    double mass = 1.0, sum = w[mode];
+    double term = 1.0;
+    for (int64_t s = mode; s < m && term > NO_MASS; ++s) {
+        term *= ((double)(m - s) * p) / ((double)(s + 1) * q);
+        mass += term;
+        sum += term * w[s + 1];
+    }
+    term = 1.0;
+    for (int64_t s = mode; s > 0 && term > NO_MASS; --s) {
+        term *= ((double)s * q) / ((double)(m - s + 1) * p);
+        mass += term;
+        sum += term * w[s - 1];
+    }
+    return sum / mass;
+}
+
+void bincp_binomial_means(const double *w, int64_t m, const double *p, const double *q, size_t n,
+                          double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        out[i] = binomial_mean(w, m, p[i], q[i]);
+    }
+}
+
+static size_t highest(const double *u, const double *v, size_t n, double slope)
+{
+    size_t best = 0;
+    double height = v[0] - slope * u[0];
+    for (size_t i = 1; i < n; ++i) {
+        const double candidate = v[i] - slope * u[i];
+        if (candidate > height) {
+            height = candidate;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* The envelope of n points with u non-increasing, and of (1, 1). */
+static bincp_envelope envelope(const double *u, const double *v, size_t n, double x)
+{
+    double right_u = 1.0, right_v = 1.0;
+    double left_u = u[n - 1], left_v = v[n - 1];
+    double slope = 0.0, height = 0.0;
+    for (size_t pass = 0; pass < n; ++pass) {
+        slope = right_u > left_u ? (right_v - left_v) / (right_u - left_u) : 0.0;
+        const size_t i = highest(u, v, n, slope);
+        height = v[i] - slope * u[i];
+        if (height - (left_v - slope * left_u) <= NEGLIGIBLE) {
+            break;
+        }
+        if (u[i] <= x) {
+            left_u = u[i];
+            left_v = v[i];
+        } else {
+            right_u = u[i];
+            right_v = v[i];
+        }
+    }
+    return (bincp_envelope){height + slope * x, slope};
+}
+
+bincp_envelope bincp_corner_envelope(const double *u, const double *v, size_t n, double x)
+{
+    return envelope(u + 1, v, n, x);
+}
+
+bincp_envelope bincp_point_envelope(const double *u, const double *v, size_t n, double x)
+{
+    return envelope(u, v, n + 1, x);
+}

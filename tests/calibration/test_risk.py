@@ -1,0 +1,184 @@
+"""Robust risk control against a search by fractions, BinCP, and computed risks."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import bincp
+from bincp import RobustRiskControl
+from bincp.metrics import false_negative_rate
+from support import quiet
+
+GAUSSIAN = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.125))
+STRONG = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.5))
+
+
+def rate(row, true):
+    return Fraction(int((true & ~row).sum()), int(true.sum())) if true.any() else Fraction(0)
+
+
+@given(st.data(), st.integers(1, 12), st.integers(1, 4), st.sampled_from(["0.1", "1/3", "0.5"]))
+@settings(deadline=None)
+def test_exact_probabilities_by_a_search_over_all_thresholds(data, n, K, alpha):
+    cells = st.lists(st.integers(0, 6), min_size=n * K, max_size=n * K)
+    bits = st.lists(st.booleans(), min_size=n * K, max_size=n * K)
+    p = np.array(data.draw(cells)).reshape(n, K) / 6
+    true = np.array(data.draw(bits)).reshape(n, K)
+    fits = [
+        q for q in np.unique(p) if sum(map(rate, p >= q, true)) + 1 <= Fraction(alpha) * (n + 1)
+    ]
+    rule = quiet(RobustRiskControl(GAUSSIAN, alpha=alpha).calibrate_exact, p, true, tau=0.5)
+    assert rule.certified_p_ == (GAUSSIAN.lower(float(max(fits))) if fits else 0.0)
+    np.testing.assert_array_equal(rule.predict_set_exact(p), p >= rule.certified_p_)
+    assert rule.guarantee == "robust"
+
+
+@pytest.mark.parametrize("correction", ["clopper-pearson", "none"])
+@pytest.mark.parametrize("m_test", [64, 200])
+def test_one_true_label_is_bincp(correction, m_test):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 150)
+    labels = np.eye(3, dtype=bool)[y]
+    scores = rng.normal(np.where(labels, 1, 0)[..., None], 0.3, (150, 3, 64)).astype(np.float32)
+    ours = RobustRiskControl(GAUSSIAN, alpha="0.1", correction=correction, eta="0.01")
+    ours.calibrate(scores, labels, n_test_samples=m_test)
+    rule = bincp.BinCP(
+        GAUSSIAN, alpha="0.1", p=0.6, correction=correction, union="ghost", eta="0.01"
+    ).calibrate(scores[labels], n_test_samples=m_test)
+    # tau may rise to a score of a false label, as long as no true one is lost.
+    true_thresholds = np.sort(bincp.kth_largest(scores[labels], rule.success_rank_))
+    assert rule.tau_ <= ours.tau_ <= true_thresholds[rule.rank_ - 1]
+    assert ours.min_count_ == rule.min_count_
+    assert ours.certified_p_ == rule.certified_p_
+
+
+def population():
+    """Return labels and clean probabilities of three kinds of points, and their shares."""
+    labels = np.array([[1, 1, 0], [1, 0, 0], [1, 1, 1]], dtype=bool)
+    p = np.array([[0.97, 0.8, 0.1], [0.995, 0.3, 0.2], [0.999, 0.95, 0.6]])
+    return labels, p, np.array([0.5, 0.3, 0.2])
+
+
+@pytest.mark.parametrize("certificate", [GAUSSIAN, STRONG])
+@pytest.mark.parametrize("loss", ["false-negative-rate", false_negative_rate])
+def test_the_risk_is_below_its_level_under_the_worst_attack(certificate, loss):
+    """Scores are 1 or 0, so the set at tau = 1 is decided by counts, whose law is known.
+
+    The calibration is repeated; the risk of each rule under the attack is computed. The mean over
+    300 calibrations has a standard error below 0.005.
+    """
+    labels, p, share = population()
+    rng = np.random.default_rng(1)
+    n, m, risks = 40, 16, []
+    for _ in range(300):
+        kind = rng.choice(3, n, p=share)
+        scores = (rng.random((n, 3, m)) < p[kind][..., None]).astype(np.float32)
+        rule = RobustRiskControl(certificate, alpha=0.2, eta=0.02, loss=loss)
+        quiet(rule.calibrate, scores, labels[kind])
+        attacked = np.ones_like(p) if rule.tau_ <= 0 else certificate.lower(p)
+        miss = stats.binom.cdf(rule.min_count_ - 1, m, attacked)
+        risks.append(share @ ((miss * labels).sum(1) / labels.sum(1)))
+    assert np.mean(risks) <= 0.2
+
+
+def test_without_a_correction_the_risk_exceeds_its_level():
+    """At m = 1 a count of 1 looks like a probability of 1, which no attack lowers."""
+    rng = np.random.default_rng(2)
+    risks = []
+    for _ in range(200):
+        scores = (rng.random((19, 1, 1)) < 0.95).astype(np.float32)
+        rule = RobustRiskControl(STRONG, alpha=0.2, correction="none")
+        quiet(rule.calibrate, scores, np.ones((19, 1), bool))
+        attacked = 1.0 if rule.tau_ <= 0 else STRONG.lower(0.95)
+        risks.append(stats.binom.cdf(rule.min_count_ - 1, 1, attacked))
+    assert np.mean(risks) > 0.22
+    assert rule.guarantee == "none"
+
+
+def test_another_loss_pays_for_every_label():
+    rng = np.random.default_rng(3)
+    labels = rng.random((300, 4)) < 0.5
+    scores = rng.normal(np.where(labels, 1, 0)[..., None], 0.3, (300, 4, 128))
+
+    def any_missed(sets, true):
+        return (true & ~sets).any(axis=1)
+
+    rate_rule = RobustRiskControl(GAUSSIAN, eta=0.01).calibrate(scores, labels)
+    any_rule = RobustRiskControl(GAUSSIAN, eta=0.01, loss=any_missed).calibrate(scores, labels)
+    assert any_rule.tau_ <= rate_rule.tau_
+    level = Fraction(1, 100) / 8
+    p_lower = bincp.clopper_pearson_lower(77, 128, level)
+    assert any_rule.certified_p_ == pytest.approx(GAUSSIAN.lower(p_lower), rel=1e-12)
+
+
+def test_the_rate_is_rounded_up():
+    true = np.ones((1, 3), dtype=bool)
+    value = false_negative_rate([[False, True, True]], true)[0]
+    assert Fraction(1, 3) < Fraction(float(value)) < Fraction(1, 3) + Fraction(1, 10**16)
+    assert false_negative_rate(~true, true)[0] == 1
+    assert false_negative_rate(~true, ~true)[0] == 0
+
+
+def test_too_few_points_and_too_large_a_radius_warn():
+    labels = np.ones((5, 2), bool)
+    with pytest.warns(bincp.TrivialSetWarning, match="n = 5 calibration points are too few"):
+        rule = RobustRiskControl(GAUSSIAN).calibrate(np.ones((5, 2, 8)), labels)
+    assert rule.tau_ == -math.inf
+    assert rule.predict_set(np.zeros((3, 2, 8))).all()
+    with pytest.warns(bincp.TrivialSetWarning, match="a smaller radius"):
+        RobustRiskControl(STRONG).calibrate(np.ones((50, 2, 2)), np.ones((50, 2), bool))
+
+
+def test_bad_input():
+    scores, labels = np.ones((50, 2, 64)), np.ones((50, 2), bool)
+    method = RobustRiskControl(GAUSSIAN)
+    with pytest.raises(bincp.NotCalibratedError, match=r"call calibrate\(\)"):
+        method.predict_set(scores)
+    with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
+        method.predict_set_exact([[0.5, 0.5]])
+    with pytest.raises(TypeError, match="`labels` must be boolean, got dtype int64"):
+        method.calibrate(scores, labels.astype(int))
+    with pytest.raises(ValueError, match=r"`labels` must have shape \(50, 2\), got \(50, 1\)"):
+        method.calibrate(scores, labels[:, :1])
+    with pytest.raises(ValueError, match=r"`scores`.*NaN"):
+        method.calibrate(scores * math.nan, labels)
+    with pytest.raises(ValueError, match=r"`scores` must have shape \(n, K, m\)"):
+        method.calibrate(scores[0], labels)
+    with pytest.raises(ValueError, match=r"`probabilities` must be in \[0, 1\], got 1.5"):
+        method.calibrate_exact(scores[:, :, 0] * 1.5, labels, tau=0)
+    method.calibrate(scores, labels)
+    with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
+        method.predict_set_exact([[0.5, 0.5]])
+    with pytest.raises(ValueError, match=r"\(K, m'\) = \(2, 64\)"):
+        method.predict_set(scores[:, :, :5])
+    with pytest.raises(ValueError, match="dtype calibrated with, float64, got float32"):
+        method.predict_set(scores.astype(np.float32))
+    for options, message in (
+        ({"alpha": 0}, "`alpha` must be in"),
+        ({"eta": 0.2}, "`eta` must be below alpha"),
+        ({"correction": "mixture"}, "`correction` must be one of"),
+        ({"loss": "accuracy"}, "`loss` must be"),
+        ({"p": 1.5}, "`p` must be in"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RobustRiskControl(GAUSSIAN, **options)
+    with pytest.raises(TypeError, match="`certificate` must be a Certificate"):
+        RobustRiskControl(0.5)
+
+
+def test_a_loss_that_breaks_its_contract_is_refused():
+    rng = np.random.default_rng(4)
+    scores, labels = rng.random((50, 3, 16)), rng.random((50, 3)) < 0.5
+    for loss, message in (
+        (lambda sets, true: sets.mean(axis=1), "must be at most 0.099"),
+        (lambda sets, true: np.where(sets.sum(axis=1) % 3 == 1, 0.5, 0), "must not grow"),
+        (lambda sets, true: 2.0 * ~sets.all(axis=1), r"must be in \[0, 1\], got 2.0"),
+        (lambda sets, true: np.zeros(3), "must return 50 numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RobustRiskControl(GAUSSIAN, loss=loss).calibrate(scores, labels)

@@ -1,0 +1,321 @@
+"""Saved decision rules come back exactly, and damaged ones do not come back at all."""
+
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import bincp
+from bincp import balls, smoothing
+from bincp.calibration._storage import _FIELDS
+
+CERTIFICATE = bincp.certify(smoothing.SparseFlip(0.3, 0.4), balls.Flips(0, 1))
+
+
+def paper(certificate, **options):
+    """BinCP with the paper's correction, unless the test says otherwise."""
+    return bincp.BinCP(certificate, **{"correction": "clopper-pearson", **options})
+
+
+def calibrated(**options):
+    scores = np.random.default_rng(3).normal(1, 0.4, (120, 80)).astype(np.float32)
+    return paper(CERTIFICATE, **options).calibrate(scores, n_classes=4)
+
+
+@pytest.fixture
+def rule():
+    return calibrated(alpha="1/7", eta="0.013")
+
+
+@pytest.fixture
+def saved(rule, tmp_path):
+    path = tmp_path / "rule.json"
+    rule.save(path)
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"p": "2/3"}, {"tau": 0.1, "correction": "none"}])
+def test_round_trip_is_exact(options, tmp_path):  # B074
+    rule = calibrated(**options)
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    for field in _FIELDS:
+        assert getattr(loaded, field) == getattr(rule, field), field
+    scores = (
+        np.random.default_rng(4)
+        .normal(np.linspace(-3, 3, 50)[:, None, None], 0.6, (50, 4, 80))
+        .astype(np.float32)
+    )
+    sets = rule.predict_set(scores)
+    assert 0 < sets.mean() < 1
+    np.testing.assert_array_equal(loaded.predict_set(scores), sets)
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "rule.json").read_text()
+
+
+MIXTURES = {
+    "p-fixed": ({"p": "2/3"}, 80),
+    "p-fixed, by itself": ({}, 100),
+    "tau-fixed": ({"tau": 0.9}, 30),
+    "count weights": ({}, 30),
+    "training-conditional": ({"p": "2/3", "guarantee": ("training-conditional", "1/20")}, 80),
+}
+
+
+def mixture(name):
+    options, m_test = MIXTURES[name]
+    scores = np.random.default_rng(3).normal(1, 0.4, (120, 80)).astype(np.float32)
+    rule = bincp.BinCP(CERTIFICATE, correction="mixture", alpha="1/7", **options)
+    return rule.calibrate(scores, n_test_samples=m_test)
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_round_trip_of_the_mixture_correction(name, tmp_path):
+    rule = mixture(name)
+    assert rule.min_count_ > 0
+    assert (rule.rank_ is None) == (name == "count weights")
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    for field in _FIELDS:
+        assert getattr(loaded, field) == getattr(rule, field), field
+    counts = np.arange(rule.n_test_samples_ + 1)[:, None]
+    sets = rule.predict_set_from_counts(counts)
+    assert sets.sum() == rule.n_test_samples_ + 1 - rule.min_count_
+    np.testing.assert_array_equal(loaded.predict_set_from_counts(counts), sets)
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "rule.json").read_text()
+    with pytest.raises(bincp.CertificateError, match="by description only"):
+        loaded.sequential_rule()
+    assert pickle.loads(pickle.dumps(rule)).sequential_rule() == rule.sequential_rule()
+
+
+@pytest.mark.parametrize("m_test", [4, 8])
+def test_round_trip_of_trivial_mixtures(m_test, tmp_path):
+    rule = bincp.BinCP(CERTIFICATE, correction="mixture")
+    with pytest.warns(bincp.TrivialSetWarning):
+        rule.calibrate(np.ones((5, 8)), n_test_samples=m_test)
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    assert (loaded.tau_, loaded.min_count_, loaded.rank_) == (-np.inf, 0, rule.rank_)
+    assert loaded.predict_set(np.zeros((1, 2, m_test))).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("p-fixed", {"rank_": 18}),  # above alpha (n + 1)
+        ("p-fixed", {"rank_": -1}),
+        ("p-fixed", {"rank_": None}),
+        ("p-fixed", {"success_rank_": None}),
+        ("p-fixed", {"success_rank_": 81}),
+        ("p-fixed", {"min_count_": 81}),
+        ("p-fixed", {"certified_p_": None}),
+        ("p-fixed", {"rank_": None, "success_rank_": None, "p_": None, "certified_p_": None}),
+        ("tau-fixed", {"rank_": None, "success_rank_": None, "p_": None, "certified_p_": None}),
+        ("p-fixed", {"correction": "clopper-pearson"}),
+        ("p-fixed", {"correction": "Mixture"}),
+        ("p-fixed", {"union": "both"}),
+        ("p-fixed", {"p_lower_": "0x1.0p-2"}),
+        ("p-fixed", {"p_lower_": "0x1.0000000000000p-2"}),
+        ("tau-fixed", {"success_rank_": None}),
+        ("count weights", {"rank_": 3}),
+        ("count weights", {"success_rank_": 3}),
+        ("count weights", {"p_": "0x1.0000000000000p-1"}),
+        ("count weights", {"p": "1/2"}),
+        ("count weights", {"tau": "0x1.0000000000000p-1"}),
+        ("count weights", {"n_samples_": 30}),  # no more than m'
+        ("count weights", {"correction": "none"}),
+        ("count weights", {"min_count_": None}),
+    ],
+)
+def test_damaged_mixtures(name, fields, tmp_path):
+    path = tmp_path / "rule.json"
+    mixture(name).save(path)
+    change(path, **fields)
+    with pytest.raises(ValueError, match="damaged"):
+        bincp.BinCP.load(path)
+
+
+def test_round_trip_of_an_infinite_threshold_and_of_an_exact_rule(tmp_path):
+    rule = paper(CERTIFICATE, alpha=0.01)
+    with pytest.warns(bincp.TrivialSetWarning):
+        rule.calibrate(np.ones((5, 80)), n_classes=2)
+    rule.save(tmp_path / "rule.json")
+    assert bincp.BinCP.load(tmp_path / "rule.json").tau_ == -np.inf
+    exact = paper(CERTIFICATE).calibrate_exact(np.linspace(0.5, 1, 50), tau=0.3)
+    exact.save(tmp_path / "exact.json")
+    loaded = bincp.BinCP.load(tmp_path / "exact.json")
+    probabilities = np.linspace(0, 1, 40).reshape(10, 4)
+    np.testing.assert_array_equal(
+        loaded.predict_set_exact(probabilities), exact.predict_set_exact(probabilities)
+    )
+
+
+def test_pickle_round_trip(rule):  # B074
+    loaded = pickle.loads(pickle.dumps(rule))
+    for field in _FIELDS:
+        assert getattr(loaded, field) == getattr(rule, field)
+    loaded.calibrate(np.ones((99, 500)), n_classes=2)
+
+
+def test_the_file_describes_the_certificate_and_no_more(saved):
+    loaded = bincp.BinCP.load(saved)
+    assert loaded.certificate is None
+    assert loaded.certificate_description == json.loads(json.dumps(CERTIFICATE.describe()))
+    with pytest.raises(bincp.CertificateError, match="by description only"):
+        loaded.calibrate(np.ones((9, 9)), n_classes=2)
+
+
+def test_a_loaded_rule_refuses_another_number_of_samples(saved):
+    with pytest.raises(ValueError, match=r"m' = 80 .* got 79"):
+        bincp.BinCP.load(saved).predict_set(np.ones((1, 4, 79), np.float32))
+
+
+def test_nothing_is_saved_before_calibration(tmp_path):
+    with pytest.raises(bincp.NotCalibratedError, match="before save"):
+        paper(CERTIFICATE).save(tmp_path / "rule.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_save_keeps_the_last_file(rule, saved, monkeypatch):
+    text = saved.read_text()
+
+    def fail(*args, **kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        rule.save(saved)
+    assert saved.read_text() == text
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing\.json"):
+        bincp.BinCP.load(tmp_path / "missing.json")
+    with pytest.raises(IsADirectoryError):
+        bincp.BinCP.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"format": "other"}', b"\x80\x04]q.", b"[" * 10**5],
+)
+def test_foreign_files(content, tmp_path):
+    path = tmp_path / "rule.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"rule\.json"):
+        bincp.BinCP.load(path)
+
+
+@pytest.mark.parametrize("version", [2, True, 1.0, "1", None])
+def test_other_versions(version, saved):
+    change(saved, version=version)
+    with pytest.raises(ValueError, match=rf"version must be 1, got {version!r}.*newer"):
+        bincp.BinCP.load(saved)
+
+
+@pytest.mark.parametrize("field", ["certificate", *_FIELDS])
+def test_missing_fields(field, saved):
+    document = json.loads(saved.read_text())
+    del document[field]
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=f"`{field}` is missing"):
+        bincp.BinCP.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tau_", "nan"),
+        ("tau_", 0.5),
+        ("tau_", None),
+        ("min_count_", 81),
+        ("min_count_", -1),
+        ("min_count_", 1.0),
+        ("min_count_", True),
+        ("min_count_", None),
+        ("n_test_samples_", "80"),
+        ("alpha", "0"),
+        ("alpha", "1/0"),
+        ("alpha", "2"),
+        ("alpha", 0.1),
+        ("dtype_", "int8"),
+        ("dtype_", None),
+        ("certified_p_", "0x1.8p+0"),
+        ("correction", 3),
+        ("correction", "foo"),
+        ("eta", "5"),
+        ("eta", "1/2"),
+        ("alpha", "1e999999999"),
+        ("p", "7"),
+        ("n_classes_", 0),
+        ("n_classes_", None),
+        ("n_samples_", 0),
+        ("rank_", 10**9),
+        ("success_rank_", 10**9),
+        ("success_rank_", None),
+        ("n_calibration_", 0),
+        ("n_test_samples_", 10**12),
+        ("p_lower_", "0x1p+5"),
+        ("p_lower_", None),
+        ("certificate", []),
+    ],
+)
+def test_damaged_fields(field, value, saved):
+    change(saved, **{field: value})
+    with pytest.raises(ValueError, match="damaged"):
+        bincp.BinCP.load(saved)
+
+
+def change(path, **fields):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def test_a_certificate_that_rounds_up_can_still_be_saved(tmp_path):
+    """The law allows a bound to exceed p by rounding; a decision rule never uses more than p."""
+    certificate = bincp.Certificate.from_bounds(lambda p: 1 - (1 - p))
+    for p in ("1/20", "3/20", "6/20"):
+        rule = paper(certificate, p=p, correction="none", alpha=0.2)
+        rule.calibrate(np.random.default_rng(0).random((50, 20)))
+        rule.save(tmp_path / "rule.json")
+        assert bincp.BinCP.load(tmp_path / "rule.json").min_count_ == rule.success_rank_
+
+
+@pytest.mark.parametrize(
+    ("field", "text"), [("tau_", "0.7"), ("certified_p_", "0.1"), ("p_", "0x3p-2"), ("tau_", "1")]
+)
+def test_only_the_hexadecimal_form_of_a_number_is_read(field, text, saved):
+    change(saved, **{field: text})
+    with pytest.raises(ValueError, match="damaged"):
+        bincp.BinCP.load(saved)
+
+
+def test_keys_that_stand_twice_are_refused(saved):
+    text = saved.read_text().rstrip().removesuffix("}")
+    saved.write_text(text + ', "min_count_": 0}')
+    with pytest.raises(ValueError, match="twice"):
+        bincp.BinCP.load(saved)
+
+
+def test_threads_may_save_to_one_path(rule, tmp_path):
+    path = tmp_path / "rule.json"
+    with ThreadPoolExecutor(3) as pool:
+        for job in [pool.submit(rule.save, path) for _ in range(60)]:
+            job.result()
+    assert bincp.BinCP.load(path).tau_ == rule.tau_
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_keeps_its_mode(rule, saved):
+    saved.chmod(0o600)
+    rule.save(saved)
+    assert saved.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_long_name_can_be_saved(rule, tmp_path):
+    path = tmp_path / ("r" * 250)
+    rule.save(path)
+    assert bincp.BinCP.load(path).tau_ == rule.tau_

@@ -1,0 +1,137 @@
+"""What each registered pair of ours obeys, whatever its bound: a new pair needs an example here."""
+
+import json
+import math
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import bincp
+from bincp.balls import L0, L1, L2, CategoricalFlips, EditDistance, Flips, Linf, Patch
+from bincp.balls import Joint as JointBall
+from bincp.certificates._law import check_law
+from bincp.smoothing import (
+    Ablation,
+    BandAblation,
+    BlockAblation,
+    CategoricalFlip,
+    Deletion,
+    Exp1,
+    Exp2,
+    ExpInf,
+    Expp,
+    Gaussian,
+    Joint,
+    Laplace,
+    Pareto,
+    PowInf,
+    SparseFlip,
+    SplittingNoise,
+    Uniform,
+    UniformBall,
+)
+
+ADDITIVE = [
+    Gaussian(0.25),
+    Uniform(0.5),
+    Laplace(0.5),
+    Expp(0.5, 0.5),
+    Expp(0.5, 3.3),
+    Pareto(0.5, 3),
+    UniformBall(2),
+    Exp1(0.5),
+    Exp2(0.5),
+    ExpInf(0.5),
+    ExpInf(0.5, 0.5, 1.5),
+    PowInf(0.5, 50),
+]
+BALLS = [L1(0.1, 40), L2(0.03, 40), Linf(0.01, 40)]
+PAIRS = [
+    *((scheme, ball) for scheme in ADDITIVE for ball in BALLS),
+    (SparseFlip(0.01, 0.6), Flips(1, 3)),
+    (SparseFlip(0.0, 0.6), Flips(2, 1)),
+    (CategoricalFlip(4, 0.01, 0.6), CategoricalFlips(1, 2, 1)),
+    (
+        Joint(SparseFlip(0.01, 0.6), Joint(CategoricalFlip(3, 0.1, 1.0), SparseFlip(0.2, 0.3))),
+        JointBall(Flips(1, 2), JointBall(CategoricalFlips(1, 0, 1), Flips(0, 1))),
+    ),
+    (SplittingNoise(0.25), L1(0.03)),
+    (SplittingNoise(0.25, grid=None), L1(0.03)),
+    (Ablation(45, 784), L0(3)),
+    (BlockAblation(5, 32, 32), Patch(3, 4)),
+    (BandAblation(4, 32), Patch(3, 4)),
+    (Deletion(0.9), EditDistance(2)),
+]
+pairs = pytest.mark.parametrize(
+    ("scheme", "ball"), PAIRS, ids=[f"{s!r}-{type(b).__name__}" for s, b in PAIRS]
+)
+HOSTILE = [0.0, 5e-324, 1e-300, 1e-17, 0.1, 0.25, 0.5, 0.75, 0.9, 1 - 2.0**-53, 1.0]
+P = np.array(
+    [*HOSTILE, np.nextafter(0.5, 0), np.nextafter(0.5, 1), *np.random.default_rng(5).random(500)]
+)
+
+
+def bits(values) -> list[int]:
+    return np.asarray(values, dtype=np.float64).view(np.int64).tolist()
+
+
+def test_each_pair_has_an_example():
+    ours = {pair[:2] for pair in bincp.registered() if pair[2].startswith("bincp.")}
+    assert ours == {(type(scheme), type(ball)) for scheme, ball in PAIRS}
+
+
+@pairs
+def test_law_and_range(scheme, ball):
+    certificate = bincp.certify(scheme, ball)
+    check_law(certificate)
+    lower, upper = certificate.lower(P), certificate.upper(P)
+    assert np.all((lower >= 0) & (lower <= P) & (upper >= P) & (upper <= 1))
+    assert (certificate.lower(0.0), certificate.upper(1.0)) == (0.0, 1.0)
+
+
+@pairs
+@pytest.mark.parametrize("name", ["lower", "upper"])
+def test_arrays_of_any_layout_have_the_bounds_of_their_elements(scheme, ball, name):
+    bound = getattr(bincp.certify(scheme, ball), name)
+    one_by_one = [bound(float(p)) for p in P]
+    order = np.argsort(P, kind="stable")
+    assert bits(bound(P)) == bits(one_by_one)
+    assert bits(bound(P[order])) == bits(np.array(one_by_one)[order])
+    assert bits(bound(np.repeat(P, 3)[::3])) == bits(one_by_one)
+    assert bits(bound(P[::-1])) == bits(one_by_one[::-1])
+    assert bound(np.empty((0, 3))).shape == (0, 3)
+    assert bound(np.array(0.3)).shape == ()
+    assert bound(np.array(0.3)) == bound(0.3)
+    assert bound(np.float32(0.1)) == bound(float(np.float32(0.1)))
+    assert bound(Fraction(1, 2)) == bound(0.5)
+    assert bound(1) == bound(1.0)
+
+
+@pairs
+@pytest.mark.parametrize(
+    "p", ["0.5", True, None, 1j, math.nan, -0.1, 1.1, math.inf, Fraction(1, 3), [True], [math.nan]]
+)
+def test_no_probability_is_refused(scheme, ball, p):
+    certificate = bincp.certify(scheme, ball)
+    for bound in (certificate.lower, certificate.upper):
+        with pytest.raises((TypeError, ValueError), match="`p`"):
+            bound(p)
+
+
+@pairs
+def test_copies_inverses_and_threads_agree(scheme, ball):
+    certificate = bincp.certify(scheme, ball)
+    described = certificate.describe()
+    assert json.loads(json.dumps(described, allow_nan=False)) == described
+    assert described["smoothing"]["type"] == type(scheme).__name__
+    expected = bits(certificate.lower(P)), bits(certificate.upper(P))
+    others = pickle.loads(pickle.dumps(certificate)), certificate.inverse().inverse()
+    assert all((bits(o.lower(P)), bits(o.upper(P))) == expected for o in others)
+    with ThreadPoolExecutor(4) as pool:
+        done = pool.map(
+            lambda _: (bits(certificate.lower(P)), bits(certificate.upper(P))), range(8)
+        )
+        assert all(bounds == expected for bounds in done)

@@ -1,0 +1,688 @@
+"""The command line: each command, its JSON, its exit status, and what it refuses."""
+
+import json
+import os
+import pickle
+import re
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import bincp
+from bincp import balls, metrics, smoothing
+from bincp.certificates import _registry as registry
+from bincp.cli import _demo_run as demo
+from bincp.cli import main
+
+N, K, M = 200, 4, 128
+SPEC = ["--smoothing", "gaussian:sigma=0.5", "--ball", "l2:r=0.1"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with score files."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    labels = rng.integers(K, size=N)
+    scores = rng.normal(-0.6, 0.5, (N, K, M)).astype(np.float32)
+    scores[np.arange(N), labels] += 1.6
+    np.save("true.npy", rng.normal(1, 0.5, (N, M)).astype(np.float32))
+    np.save("scores.npy", scores)
+    np.save("labels.npy", labels)
+    np.savez("all.npz", true_scores=np.load("true.npy"), scores=scores, labels=labels)
+    return tmp_path
+
+
+def run(capsys, *argv):
+    """Run a command that succeeds, and return what it printed on stdout."""
+    status = main([str(argument) for argument in argv])
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    assert err == ""
+    return out
+
+
+def fail(capsys, *argv, status):
+    """Run a command that fails, and return the last line on stderr."""
+    assert main([str(argument) for argument in argv]) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    if status == 1:
+        assert err.count("\n") == 1
+        assert err.startswith("bincp: error: ")
+    else:
+        assert err.startswith("usage: ")
+    return err.splitlines()[-1]
+
+
+def calibrate(capsys, *options, scores="true.npy", out="rule.json"):
+    return run(
+        capsys, "calibrate", scores, *SPEC, "--n-classes", K, "--out", out, "--json", *options
+    )
+
+
+# ---- calibrate and predict ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ([], {}),
+        (["--alpha", "0.2", "--eta", "0.01"], {"alpha": "0.2", "eta": "0.01"}),
+        (["--p", "0.7"], {"p": "0.7"}),
+        (["--p", "2/3", "--correction", "none"], {"p": "2/3", "correction": "none"}),
+        (["--tau", "0.3"], {"tau": 0.3}),
+        (["--tau", "-0.3"], {"tau": -0.3}),
+    ],
+)
+def test_calibrate_and_predict_do_what_the_library_does(folder, capsys, options, arguments):
+    told = json.loads(calibrate(capsys, *options))
+    certificate = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
+    rule = bincp.BinCP(certificate, **arguments).calibrate(np.load("true.npy"), n_classes=K)
+    loaded = bincp.BinCP.load("rule.json")
+    for field in ("tau", "min_count", "rank", "success_rank", "p", "p_lower", "certified_p"):
+        assert told[field] == getattr(rule, f"{field}_") == getattr(loaded, f"{field}_")
+    assert (told["n_calibration"], told["n_samples"], told["n_test_samples"]) == (N, M, M)
+    assert Fraction(told["alpha"]) == rule.alpha == loaded.alpha
+
+    told = json.loads(
+        run(capsys, "predict", "rule.json", "scores.npy", "--out", "sets.npy", "--json",
+            "--labels", "labels.npy")
+    )  # fmt: skip
+    sets = np.load("sets.npy")
+    expected = rule.predict_set(np.load("scores.npy"))
+    assert sets.dtype == bool
+    assert np.array_equal(sets, expected)
+    assert 0 < sets.mean() < 1
+    assert told == {
+        "n_inputs": N,
+        "n_classes": K,
+        "average_set_size": metrics.average_set_size(expected),
+        "singleton_rate": metrics.singleton_rate(expected),
+        "empty_rate": metrics.empty_rate(expected),
+        "coverage": metrics.coverage(expected, np.load("labels.npy")),
+        "out": "sets.npy",
+    }
+
+
+def test_counts_give_the_sets_of_the_scores(folder, capsys):
+    tau = json.loads(calibrate(capsys))["tau"]
+    counts = (np.load("scores.npy") >= np.float32(tau)).sum(-1)
+    np.savez("counts.npz", counts=counts, other=counts[:3])
+    run(capsys, "predict", "rule.json", "scores.npy", "--out", "sets.npy")
+    run(capsys, "predict", "rule.json", "counts.npz", "--counts", "--out", "sets.npz")
+    with np.load("sets.npz") as archive:
+        assert archive.files == ["sets"]
+        assert np.array_equal(archive["sets"], np.load("sets.npy"))
+
+
+def test_npz_files_and_their_keys(folder, capsys):
+    from_npy = json.loads(calibrate(capsys))
+    assert json.loads(calibrate(capsys, scores="all.npz")) == from_npy
+    np.savez("one.npz", whatever=np.load("true.npy"))
+    assert json.loads(calibrate(capsys, scores="one.npz")) == from_npy
+    np.savez("two.npz", a=np.load("true.npy"), b=np.zeros(3))
+    assert json.loads(calibrate(capsys, "--key", "a", scores="two.npz")) == from_npy
+    options = ("--labels", "all.npz", "--out", "sets.npy")
+    out = run(capsys, "predict", "rule.json", "all.npz", *options)
+    assert re.search(r"^coverage +[01]", out, re.MULTILINE)
+
+
+def test_other_numbers_of_test_samples(folder, capsys):
+    assert json.loads(calibrate(capsys, "--n-test-samples", 64))["n_test_samples"] == 64
+    options = ("--out", "sets.npy")
+    assert "64" in fail(capsys, "predict", "rule.json", "scores.npy", *options, status=1)
+    np.save("fewer.npy", np.load("scores.npy")[..., :64])
+    run(capsys, "predict", "rule.json", "fewer.npy", *options)
+
+
+def test_levels_stay_the_decimals_that_were_written(folder, capsys):
+    told = json.loads(calibrate(capsys, "--alpha", "0.1000000000000000000001"))
+    assert Fraction(told["alpha"]) == Fraction("0.1000000000000000000001")
+
+
+def test_text_of_calibrate_names_the_rule(folder, capsys):
+    out = run(capsys, "calibrate", "true.npy", *SPEC, "--n-classes", K, "--out", "rule.json")
+    rule = bincp.BinCP.load("rule.json")
+    assert f"k = {rule.min_count_} " in out
+    assert f"tau = {rule.tau_!r}" in out
+    assert out.endswith("wrote rule.json\n")
+
+
+@pytest.mark.filterwarnings("default")
+def test_trivial_sets_are_one_line_of_warning(folder, capsys):
+    spec = ["--smoothing", "gaussian:sigma=0.1", "--ball", "l2:r=5"]
+    np.save("few.npy", np.load("true.npy")[:5])
+    for scores, cause in (("true.npy", "radius"), ("few.npy", "n = 5")):
+        options = ["--n-classes", K, "--out", "rule.json", "--json"]
+        assert main(["calibrate", scores, *spec, *map(str, options)]) == 0
+        out, err = capsys.readouterr()
+        assert err.startswith("bincp: warning: every label will be in every prediction set")
+        assert err.count("\n") == 1
+        assert cause in err
+        told = json.loads(out)  # "-inf" is text: JSON has no such number
+        assert told["tau"] == ("-inf" if scores == "few.npy" else bincp.BinCP.load(
+            "rule.json").tau_)  # fmt: skip
+
+
+# ---- files that are refused, and files that are kept ----------------------------------------
+
+
+class Payload:
+    def __reduce__(self):
+        return os.mkdir, ("pickle-was-run",)
+
+
+def bad_files():
+    np.save("object.npy", np.array([Payload()], dtype=object), allow_pickle=True)
+    np.savez("object.npz", x=np.array([Payload()], dtype=object))
+    with open("pickle.npy", "wb") as stream:
+        pickle.dump(Payload(), stream)
+    with open("text.npy", "w") as stream:
+        stream.write("0.1 0.2\n")
+    open("empty.npy", "w").close()
+    with open("true.npy", "rb") as stream:
+        whole = stream.read()
+    with open("cut.npy", "wb") as stream:
+        stream.write(whole[:-100])
+    with open("all.npz", "rb") as stream:
+        archive = bytearray(stream.read())
+    with open("cut.npz", "wb") as stream:
+        stream.write(archive[: len(archive) // 2])
+    archive[300] ^= 1  # inside the data of the first array
+    with open("damaged.npz", "wb") as stream:
+        stream.write(archive)
+    np.save("integers.npy", np.ones((N, M), dtype=int))
+    np.save("flat.npy", np.ones(N))
+    np.save("none.npy", np.ones((0, M)))
+    np.save("swapped.npy", np.load("true.npy").astype(">f4"))
+    holed = np.load("true.npy")
+    holed[3, 5] = np.nan
+    np.save("nan.npy", holed)
+    np.savez("two.npz", a=holed, b=holed)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("absent.npy", "absent.npy: No such file"),
+        (".", "Is a directory"),
+        ("object.npy", "object.npy: .*[Oo]bject"),
+        ("object.npz", "object.npz: .*[Oo]bject"),
+        ("pickle.npy", "must be a .npy or .npz file"),
+        ("text.npy", "must be a .npy or .npz file"),
+        ("empty.npy", "must be a .npy or .npz file"),
+        ("cut.npy", "cut.npy: "),
+        ("cut.npz", "cut.npz: "),
+        ("damaged.npz", "damaged.npz: "),
+        ("two.npz", "`--key` must be one of a, b, got 'true_scores'"),
+        ("integers.npy", "`true_scores` must have one of the dtypes .* got int64"),
+        ("flat.npy", r"`true_scores` must have shape \(n, m\)"),
+        ("none.npy", r"`true_scores` must have shape \(n, m\)"),
+        ("swapped.npy", "native byte order"),
+        ("nan.npy", r"\(3, 5\)"),
+    ],
+)
+def test_bad_score_files(folder, capsys, name, message):  # B043
+    bad_files()
+    with open("rule.json", "w") as stream:
+        stream.write("precious")
+    before = set(os.listdir())
+    options = (*SPEC, "--n-classes", K, "--out", "rule.json")
+    assert re.search(message, fail(capsys, "calibrate", name, *options, status=1))
+    assert set(os.listdir()) == before  # no output, no temporary file, and no pickle was run
+    with open("rule.json") as stream:
+        assert stream.read() == "precious"
+
+
+def test_bad_files_at_prediction(folder, capsys):
+    calibrate(capsys)
+    np.save("sets.npy", np.zeros(3))
+    np.save("narrow.npy", np.load("scores.npy")[:, :2])
+    np.save("wide.npy", np.load("scores.npy").astype(np.float64))
+    np.save("float_labels.npy", np.zeros(N))
+    np.save("high_labels.npy", np.full(N, K))
+    with open("other.json", "w") as stream:
+        stream.write('{"format": "other"}')
+    before = {name: os.stat(name).st_mtime_ns for name in os.listdir()}
+    for argv, message in (
+        (["rule.json", "narrow.npy"], "K = 4"),
+        (["rule.json", "wide.npy"], "float32"),
+        (["rule.json", "true.npy"], "shape"),
+        (["rule.json", "scores.npy", "--counts"], "integers"),
+        (["rule.json", "scores.npy", "--key", "scores"], "`--key`"),
+        (["rule.json", "scores.npy", "--labels", "float_labels.npy"], "integers"),
+        (["rule.json", "scores.npy", "--labels", "high_labels.npy"], r"\[0, 3\]"),
+        (["other.json", "scores.npy"], "BinCP.save"),
+        (["scores.npy", "scores.npy"], "JSON"),
+        (["absent.json", "scores.npy"], "absent.json: No such file"),
+    ):
+        line = fail(capsys, "predict", *argv, "--out", "sets.npy", status=1)
+        assert re.search(message, line), line
+    assert {name: os.stat(name).st_mtime_ns for name in os.listdir()} == before
+
+
+def test_outputs_replace_what_was_there(folder, capsys):
+    for name in ("rule.json", "sets.npy"):
+        with open(name, "w") as stream:
+            stream.write("old")
+    os.symlink("sets.npy", "link.npy")
+    with open("rule.json") as rule, open("sets.npy") as sets:
+        calibrate(capsys)
+        run(capsys, "predict", "rule.json", "scores.npy", "--out", "link.npy")
+        assert rule.read() == sets.read() == "old"  # replaced in one step, not written over
+    assert os.path.islink("link.npy")
+    assert np.load("sets.npy").shape == (N, K)
+    umask = os.umask(0)
+    os.umask(umask)
+    for name in ("rule.json", "sets.npy"):
+        assert stat.S_IMODE(os.stat(name).st_mode) == 0o666 & ~umask
+
+
+def test_outputs_that_would_lose_something(folder, capsys):
+    calibrate(capsys)
+    os.mkdir("folder.npy")
+    os.mkfifo("pipe.npy")
+    os.symlink("scores.npy", "alias.npy")
+    for out, message in (
+        ("scores.npy", "must not be one of the inputs"),
+        ("alias.npy", "must not be one of the inputs"),
+        ("labels.npy", "must not be one of the inputs"),
+        ("folder.npy", "must be a file"),
+        ("pipe.npy", "must be a file"),
+        ("sets.txt", "must end in .npy or .npz"),
+        ("absent/sets.npy", "folder that exists"),
+    ):
+        argv = ("rule.json", "scores.npy", "--labels", "labels.npy", "--out", out)
+        assert message in fail(capsys, "predict", *argv, status=2)
+    assert np.load("scores.npy").shape == (N, K, M)
+    options = (*SPEC, "--n-classes", K, "--out", "/dev/null")
+    assert "must be a file" in fail(capsys, "calibrate", "true.npy", *options, status=2)
+
+
+def test_a_full_disk_leaves_nothing_behind(folder, capsys, monkeypatch):
+    calibrate(capsys)
+    np.save("sets.npy", np.zeros(3))
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", "sets.npy")
+
+    monkeypatch.setattr(np, "save", full)
+    before = set(os.listdir())
+    line = fail(capsys, "predict", "rule.json", "scores.npy", "--out", "sets.npy", status=1)
+    assert line == "bincp: error: sets.npy: No space left on device"
+    assert set(os.listdir()) == before
+    assert np.load("sets.npy").shape == (3,)
+
+
+# ---- certify --------------------------------------------------------------------------------
+
+
+def test_certify_is_exact_in_json(capsys):
+    told = json.loads(run(capsys, "certify", *SPEC, "--p", "0.5", "0.75", "1", "--json"))
+    certificate = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
+    assert told["certificate"] == certificate.describe()
+    assert [bound["p"] for bound in told["bounds"]] == [0.5, 0.75, 1.0]
+    for bound in told["bounds"]:  # these p are doubles
+        assert bound["lower"] == certificate.lower(bound["p"])
+        assert bound["upper"] == certificate.upper(bound["p"])
+
+
+def test_certify_never_rounds_inward(capsys):
+    values = [f"0.{digits}" for digits in ("1", "3", "6", "9", "99", "999", "000001", "123456789")]
+    values += ["0", "1", "1e-300", "2/3", "0.99999999999999999999"]
+    told = json.loads(run(capsys, "certify", *SPEC, "--p", *values, "--json"))
+    printed = run(capsys, "certify", *SPEC, "--p", *values).splitlines()[-len(values) :]
+    certificate = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
+    for value, bound, line in zip(values, told["bounds"], printed, strict=True):
+        written, lower, upper = line.split()
+        assert written == value
+        assert Decimal(lower) <= Decimal(bound["lower"])
+        assert Decimal(upper) >= Decimal(bound["upper"])
+        assert float(lower) == pytest.approx(bound["lower"], rel=1e-7)
+        assert float(upper) == pytest.approx(bound["upper"], rel=1e-7)
+        # The p that was written, not the double beside it.
+        exact = Fraction(value)
+        nearest = float(exact)
+        if Fraction(nearest) > exact:
+            assert bound["lower"] <= certificate.lower(float(np.nextafter(nearest, 0)))
+        if Fraction(nearest) < exact:
+            assert bound["upper"] >= certificate.upper(float(np.nextafter(nearest, 1)))
+
+
+@pytest.mark.parametrize(
+    ("noise", "ball", "expected"),
+    [
+        ("Uniform:half_width=0.5", "L1:r=0.25", (smoothing.Uniform(0.5), balls.L1(0.25))),
+        ("gaussian:sigma=1e-1", "LINF:r=2/255,dim=49",
+         (smoothing.Gaussian(0.1), balls.Linf(2 / 255, 49))),
+        ("sparse-flip:p_plus=0.01,p_minus=0.6", "flips:additions=1,deletions=3",
+         (smoothing.SparseFlip(0.01, 0.6), balls.Flips(1, 3))),
+        ("gaussian: sigma = 2", "l2:r=0,dim=3", (smoothing.Gaussian(2), balls.L2(0.0, 3))),
+    ],
+)  # fmt: skip
+def test_specs(capsys, noise, ball, expected):
+    argv = ("--smoothing", noise, "--ball", ball, "--p", "0.75", "--json")
+    told = json.loads(run(capsys, "certify", *argv))
+    assert told["certificate"] == bincp.certify(*expected).describe()
+
+
+@dataclass(frozen=True)
+class OddBall(balls.Ball):
+    r: float
+
+
+def test_registered_operators_are_known_by_name(capsys, monkeypatch):  # B077
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    bincp.register(smoothing.Gaussian, OddBall)(lambda scheme, ball: lambda p: max(p - ball.r, 0.0))
+    argv = ("--smoothing", "gaussian:sigma=1", "--ball", "odd-ball:r=0.25", "--p", "0.75", "--json")
+    assert json.loads(run(capsys, "certify", *argv))["bounds"][0]["lower"] == 0.5
+
+
+# ---- usage ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("noise", "ball", "message"),
+    [
+        ("gauss:sigma=1", "l2:r=1", "unknown smoothing 'gauss'; known are .*gaussian:sigma"),
+        ("gaussian:sigma=1", "l3:r=1", "unknown ball 'l3'; known are .*l2:r,dim"),
+        ("gaussian:scale=1", "l2:r=1", "gaussian takes sigma, each once, got 'scale=1'"),
+        ("gaussian:sigma=1,sigma=2", "l2:r=1", "each once"),
+        ("gaussian:sigma", "l2:r=1", "gaussian takes sigma"),
+        ("gaussian", "l2:r=1", "gaussian needs sigma"),
+        ("gaussian:sigma=1", "linf:r=1", "linf needs dim"),
+        ("gaussian:sigma=wide", "l2:r=1", "must be a number, got 'wide'"),
+        ("gaussian:sigma=1/0", "l2:r=1", "must be a number, got '1/0'"),
+        ("gaussian:sigma=-1", "l2:r=1", "`sigma` must be finite and > 0"),
+        ("gaussian:sigma=1", "l2:r=-1", "`r` must be finite and >= 0"),
+        ("gaussian:sigma=1", "l2:r=nan", "`r` must be finite"),
+        ("gaussian:sigma=1", "linf:r=1,dim=2.5", "`dim` must be an integer"),
+        ("gaussian:sigma=1", "flips:additions=1,deletions=1", r"no certificate for \(Gaussian"),
+    ],
+)
+def test_bad_specs(capsys, noise, ball, message):
+    argv = ("certify", "--smoothing", noise, "--ball", ball, "--p", "0.9")
+    assert re.search(message, fail(capsys, *argv, status=2))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--alpha", "0"], r"`alpha` must be in \(0, 1\)"),
+        (["--alpha", "1"], r"`alpha` must be in \(0, 1\)"),
+        (["--alpha", "99"], r"`alpha` must be in \(0, 1\)"),
+        (["--alpha", "nan"], "`alpha` must be a finite number"),
+        (["--alpha", "ten"], "`alpha` must be a finite number"),
+        (["--eta", "1.5"], r"`eta` must be in \(0, 1\)"),
+        (
+            ["--correction", "clopper-pearson", "--alpha", "0.1", "--eta", "0.1"],
+            "`eta` must be below alpha = 0.1",
+        ),
+        (["--p", "1.01"], r"`p` must be in \(0, 1\]"),
+        (["--p", "0.5", "--tau", "1"], "not allowed with"),
+        (["--tau", "nan"], "`tau` must not be NaN"),
+        (["--correction", "bonferroni"], "invalid choice"),
+        (["--n-classes", "0"], "`n_classes` must be at least 1"),
+        (["--n-classes", "2.5"], "`n_classes` must be an integer"),
+        (["--n-test-samples", "0"], "`n_test_samples` must be at least 1"),
+        (["--what"], "unrecognized arguments"),
+    ],
+)
+def test_bad_options(folder, capsys, options, message):  # B042, F020
+    argv = ("calibrate", "true.npy", *SPEC, "--n-classes", K, "--out", "rule.json", *options)
+    assert re.search(message, fail(capsys, *argv, status=2))
+    assert not os.path.exists("rule.json")
+
+
+def test_number_of_classes_is_asked_for_where_it_is_needed(folder, capsys):
+    argv = ("calibrate", "true.npy", *SPEC, "--out", "rule.json")
+    paper = ("--correction", "clopper-pearson")
+    assert "--n-classes is needed" in fail(capsys, *argv, *paper, status=2)
+    run(capsys, *argv)
+
+
+@pytest.mark.parametrize("p", ["-0.1", "1.1", "nan", "x"])
+def test_bad_probabilities(capsys, p):
+    assert "`p` must be" in fail(capsys, "certify", *SPEC, f"--p={p}", status=2)
+
+
+def test_a_command_is_needed(capsys):
+    assert "COMMAND" in fail(capsys, status=2)
+    assert "invalid choice" in fail(capsys, "calibrte", status=2)
+
+
+@pytest.mark.parametrize("command", ["", "demo", "plan", "calibrate", "predict", "certify"])
+def test_help_fits_a_terminal(capsys, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = run(capsys, *command.split(), "--help")
+    assert out.startswith(f"usage: bincp {command}".rstrip())
+    assert max(len(line) for line in out.splitlines()) <= 81
+    if command:
+        assert f"Example:\n  bincp {command} " in out
+
+
+def test_version(capsys):
+    assert run(capsys, "--version") == f"bincp {bincp.__version__}\n"
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError])
+def test_other_ends(capsys, monkeypatch, failure):
+    def stop(*_):
+        raise failure
+
+    monkeypatch.setattr("bincp.cli._certify.certify", stop)
+    status = main(["certify", *SPEC, "--p", "0.5"])
+    err = capsys.readouterr().err
+    if failure is KeyboardInterrupt:
+        assert (status, err) == (130, "")
+    else:
+        assert (status, err) == (1, "bincp: error: MemoryError\n")
+
+
+# ---- as a process ---------------------------------------------------------------------------
+
+
+def process(*argv, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "bincp", *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def test_module_runs_as_a_program(tmp_path):
+    done = process("certify", *SPEC, "--p", "0.9")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "0.9" in done.stdout
+    done = process("predict", "absent.json", "absent.npy", "--out", "x.npy", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "bincp: error: absent.json: No such file or directory\n"
+    assert process("certify").returncode == 2
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys; from bincp.cli import main; status = main(['demo', '--help'])\n"
+        "heavy = {'torch', 'matplotlib', 'sklearn', 'tqdm', 'scipy.stats'} & set(sys.modules)\n"
+        "sys.exit(f'{status} {heavy}' if status or heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_closed_pipe_is_no_traceback():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "bincp", "certify", *SPEC, "--p", "0.9"],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+# ---- demo -----------------------------------------------------------------------------------
+
+
+def test_demo_names_missing_packages(capsys, monkeypatch, tmp_path):
+    found = demo.importlib.util.find_spec
+    monkeypatch.setattr(
+        demo.importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name in ("sklearn", "tqdm") else found(name, *rest),
+    )
+    monkeypatch.chdir(tmp_path)
+    line = fail(capsys, "demo", status=1)
+    assert "scikit-learn, tqdm" in line
+    assert 'pip install "bincp[demo]"' in line
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--radii", "-0.1"], "`radius` must be finite and >= 0"),
+        (["--radii", "inf"], "`radius` must be finite"),
+        (["--samples", "0"], "`samples` must be at least 1"),
+        (["--seed", "-1"], "`seed` must be in"),
+        (["--seed", str(2**64)], "`seed` must be in"),
+        (["--alpha", "0.001"], "`alpha` must be above 0.001"),
+        (["--plot", "x.bmpp"], "must end in"),
+        (["--plot", "absent/x.png"], "folder that exists"),
+        (["--plot", "x.png", "--no-plot"], "not allowed with"),
+    ],
+)
+def test_demo_refuses_before_it_trains(capsys, options, message):
+    assert re.search(message, fail(capsys, "demo", *options, status=2))
+
+
+# ---- plan ------------------------------------------------------------------------------------
+
+ATTACK = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.25"]
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ([], {}),
+        (["--n-classes", 10], {"n_classes": 10}),
+        (["--alpha", "1/7", "--p", "2/3"], {"alpha": "1/7", "p": "2/3"}),
+        (["--n-test-samples", 16, "--eta", "0.01"], {"n_test_samples": 16, "eta": "0.01"}),
+    ],
+)
+def test_plan_says_what_the_library_does(capsys, options, arguments):
+    told = json.loads(run(capsys, "plan", *ATTACK, "-n", 200, "-m", 64, "--json", *options))
+    certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.25))
+    plan = bincp.plan(certificate, n=200, m=64, **arguments)
+    fields = ("success_rank", "rank", "min_count", "share", "certified_p", "limit", "ghost_count",
+              "paper_count", "trivial_cause", "curtailed_draws", "sequential_draws", "n_classes",
+              "n_test_samples", "n")  # fmt: skip
+    for field in fields:
+        assert told[field] == getattr(plan, field), field
+    for field in ("alpha", "eta", "recommended_p"):
+        assert Fraction(told[field]) == getattr(plan, field)
+    assert told["p"] == (None if plan.p is None else str(plan.p))
+    assert told["certificate"] == certificate.describe()
+    assert told["loss"] is told["smallest_samples"] is told["plot"] is None
+    assert str(plan) in run(capsys, "plan", *ATTACK, "-n", 200, "-m", 64, *options)
+
+
+def test_plan_with_a_loss_and_a_picture(folder, capsys):
+    options = ("-n", 200, "-m", 16, "--loss", "0.05", "--plot", "plan.svg")
+    told = json.loads(run(capsys, "plan", *ATTACK, *options, "--json"))
+    certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.25))
+    least = bincp.plan(certificate, n=200, m=16).smallest_samples("0.05")
+    assert (told["loss"], told["smallest_samples"], told["plot"]) == ("0.05", least, "plan.svg")
+    assert "<svg" in (folder / "plan.svg").read_text()
+    out = run(capsys, "plan", *ATTACK, *options)
+    assert f"loss of 0.05: {least}\nwrote plan.svg" in out
+    out = run(capsys, "plan", *ATTACK, "-n", 5, "-m", 16, "--loss", "0.05")
+    assert "too few" in out
+    assert "loss of 0.05: none" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-n", "0", "-m", "4"], "`n` must be at least 1, got 0"),
+        (["-n", "9", "-m", "x"], "a value must be a number, got 'x'"),
+        (["-n", "9"], "the following arguments are required: -m"),
+        (["-n", "9", "-m", "4", "--loss", "1"], "`loss` must be in (0, 1), got '1'"),
+        (["-n", "9", "-m", "4", "--plot", "plan.xyz"], "the output must end in"),
+        (["-n", "9", "-m", "4", "--plot", "nowhere/plan.png"], "in a folder that exists"),
+    ],
+)
+def test_plans_that_cannot_be_meant(folder, capsys, options, message):
+    assert message in fail(capsys, "plan", *ATTACK, *options, status=2)
+
+
+# ---- certify --list and --plot, bench -------------------------------------------------------
+
+
+def test_certify_lists_what_is_registered(capsys):
+    listed = json.loads(run(capsys, "certify", "--list", "--json"))["registered"]
+    assert [row["operator"] for row in listed] == [origin for *_, origin in bincp.registered()]
+    assert "sparse-flip:p_plus,p_minus" in run(capsys, "certify", "--list")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--p", "0.5"], "--smoothing is needed, or --list"),
+        ([*SPEC[:2], "--p", "0.5"], "--ball is needed, or --list"),
+        ([*SPEC], "--p is needed, or --list"),
+        ([*SPEC, "--list"], "--smoothing must be left out with --list"),
+        (["--p", "0.5", "--list"], "--p must be left out with --list"),
+    ],
+)
+def test_certify_needs_a_pair_or_the_list(capsys, arguments, message):
+    assert main(["certify", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_certify_draws_both_bounds(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "bounds.svg"
+    out = run(capsys, "certify", *SPEC, "--p", "0.5", "--plot", str(picture), "--json")
+    assert json.loads(out)["plot"] == str(picture)
+    assert picture.read_text().startswith("<?xml")
+    assert main(["certify", *SPEC, "--p", "0.5", "--plot", str(tmp_path / "a.docx")]) == 2
+
+
+def test_certify_draws_the_largest_radius(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    options = ["--p", "0.5", "--plot-radius", str(tmp_path / "radius.svg")]
+    assert "wrote" in run(capsys, "certify", *SPEC, *options)
+    assert (tmp_path / "radius.svg").read_text().startswith("<?xml")
+    flips = ["--smoothing", "sparse-flip:p_plus=0.1,p_minus=0.1"]
+    assert main(["certify", *flips, "--ball", "flips:additions=1,deletions=1", *options]) == 2
+    assert "--plot-radius needs a ball with a real radius" in capsys.readouterr().err
+
+
+def test_bench_measures_what_is_named(capsys):
+    options = ["--only", "SparseFlip", "Uniform", "--size", "50", "--seconds", "0.001"]
+    result = json.loads(run(capsys, "bench", *options, "--json"))
+    assert {row["smoothing"].split("(")[0] for row in result["rows"]} == {"SparseFlip", "Uniform"}
+    for row in result["rows"]:
+        assert min(row["scalar"], row["scalar_baseline"], row["batch"], row["batch_baseline"]) > 0
+    assert "ratio to" in run(capsys, "bench", *options)
+
+
+@pytest.mark.parametrize(
+    "options", [["--only", "Nothing"], ["--size", "0"], ["--seconds", "0"], ["--seconds", "x"]]
+)
+def test_bench_refuses(capsys, options):
+    assert main(["bench", *options]) == 2
+    assert options[0] in capsys.readouterr().err

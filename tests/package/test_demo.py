@@ -1,0 +1,224 @@
+"""The demo: reproducible and complete when small, convincing when real."""
+
+import dataclasses
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from bincp.cli import _demo_run as demo
+from bincp.cli import main
+from bincp.noise import _laws
+
+scipy_stats = pytest.importorskip("scipy.stats")
+for package in ("torch", "sklearn", "matplotlib", "tqdm"):
+    pytest.importorskip(package)
+
+SMALL = demo.Settings(
+    radii=(0.0, 0.1),
+    n_samples=128,
+    n_train=300,
+    n_calibration=150,
+    n_test=80,
+    n_epochs=8,
+    attack_steps=3,
+    attack_draws=4,
+)
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def small():
+    return demo.run(SMALL)
+
+
+def test_rows_are_complete(small):
+    assert [row.radius for row in small.rows] == list(SMALL.radii)
+    assert small.accuracy > 0.5  # it has learnt something
+    for row in small.rows:
+        assert 0 <= row.min_count <= SMALL.n_samples
+        assert 0 <= row.certified_p <= 0.6
+        for outcome in (row.bincp, row.vanilla):
+            assert 0 <= outcome.coverage_attacked <= outcome.coverage <= 1
+            assert 0 <= outcome.set_size <= demo.N_CLASSES
+    still, attacked = small.rows
+    assert still.bincp.coverage == still.bincp.coverage_attacked
+    assert attacked.min_count < still.min_count
+    assert attacked.certified_p < still.certified_p
+    assert attacked.vanilla.coverage_attacked < attacked.vanilla.coverage
+
+
+def test_equal_seeds_give_equal_results(small):
+    import torch
+
+    torch.manual_seed(99)
+    state = torch.random.get_rng_state()
+    n_threads = torch.get_num_threads()
+    assert demo.run(SMALL) == small
+    assert torch.get_num_threads() == n_threads
+    assert torch.equal(torch.random.get_rng_state(), state)  # the caller's is left alone
+    assert demo.run(dataclasses.replace(SMALL, seed=1)) != small
+
+
+def test_parts_of_the_split_do_not_meet():  # B075
+    parts = demo._split(SMALL)
+    assert [len(part) for part in parts] == [300, 150, 80]
+    assert len(np.unique(np.concatenate(parts))) == 530
+    assert all(np.array_equal(a, b) for a, b in zip(parts, demo._split(SMALL), strict=True))
+
+
+@pytest.fixture(scope="module")
+def trial():
+    images, labels = demo._load_digits()
+    model = demo._train(images[:200], labels[:200], SMALL)
+    return demo._Trial(model, images[200:250], labels[200:250], SMALL)
+
+
+@pytest.mark.parametrize("smoothed", [False, True])
+def test_attack_stays_in_the_ball(trial, smoothed):
+    shift = trial._attack(0.2, smoothed=smoothed) - trial.images
+    norms = np.linalg.norm(shift.reshape(50, -1).astype(float), axis=1)
+    assert (norms <= 0.2 * (1 + 1e-6)).all()
+    assert np.median(norms) == pytest.approx(0.2)
+
+
+def test_attack_draws_noise_of_its_own(trial, monkeypatch):
+    def secret(*_, **__):
+        raise AssertionError("the attack asked for the noise of the test")
+
+    monkeypatch.setattr(_laws, "fill", secret)
+    trial._attack(0.2, smoothed=True)
+    with pytest.raises(AssertionError, match="noise of the test"):  # it would have been noticed
+        trial._counts(trial.images, 0.5)
+
+
+def test_calibration_and_test_use_the_noise_of_their_phase(trial, monkeypatch):
+    phases = []
+    fill = _laws.fill
+
+    def watched(*arguments, phase, **options):
+        phases.append(phase)
+        fill(*arguments, phase=phase, **options)
+
+    monkeypatch.setattr(_laws, "fill", watched)
+    trial.calibrate([], trial.images, trial.labels)
+    assert set(phases) == {"calibration"}
+    phases.clear()
+    trial._counts(trial.images, 0.5)
+    assert set(phases) == {"test"}
+
+
+@pytest.mark.parametrize(("alpha", "n"), [("0.1", 19), ("0.1", 50), ("0.3", 9), ("0.05", 18)])
+def test_vanilla_threshold_by_definition(trial, alpha, n):  # F008
+    trial = dataclasses.replace(trial, settings=dataclasses.replace(SMALL, alpha=alpha))
+    images, labels = trial.images[:n], trial.labels[:n]
+    scores = trial._probabilities(images)[np.arange(n), labels]
+    needed = (1 - Fraction(alpha)) * (n + 1)
+    allowed = [value for value in scores if (scores >= value).sum() >= needed]
+    assert trial.calibrate([], images, labels) == max(allowed, default=-np.inf)
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_command(tmp_path, monkeypatch, capsys, small, ending):
+    monkeypatch.setattr(demo, "run", lambda settings, progress: small)
+    picture = tmp_path / f"picture.{ending}"
+    assert main(["demo", "--plot", str(picture)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert max(len(line) for line in out.splitlines() if "wrote" not in line) <= 80
+    table = out.split("\n\n")[1].splitlines()
+    assert len(table) == 2 + len(small.rows)
+    assert len({len(line) for line in table}) == 1
+    for line, row in zip(table[2:], small.rows, strict=True):
+        clean, attacked = 100 * row.bincp.coverage, 100 * row.bincp.coverage_attacked
+        cells = line.split()
+        assert cells[:4] == [f"{row.radius:g}", "128", f"{row.tau:.3f}", f"{row.min_count}"]
+        assert cells[5:8] == [f"{clean:.1f}", f"{attacked:.1f}", f"{row.bincp.set_size:.2f}"]
+        assert cells[9] == f"{100 * row.vanilla.coverage_attacked:.1f}"
+    assert f"wrote {picture}" in out
+    assert picture.read_bytes().startswith(PNG if ending == "png" else b"<?xml")
+    assert [path.name for path in tmp_path.iterdir()] == [picture.name]
+
+    assert main(["demo", "--no-plot", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["plot"] is None
+    assert told["rows"] == [dataclasses.asdict(row) for row in small.rows]
+
+
+def test_settings_reach_the_run(monkeypatch, capsys, small):
+    seen = []
+    monkeypatch.setattr(demo, "run", lambda settings, progress: seen.append(settings) or small)
+    argv = ["--alpha", "0.05", "--samples", "32", "--radii", "0", "1/4", "--seed", "7", "--no-plot"]
+    assert main(["demo", *argv]) == 0
+    assert seen == [demo.Settings(alpha="0.05", n_samples=32, radii=(0, 0.25), seed=7)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [
+        ({"alpha": "1"}, ValueError),
+        ({"radii": ()}, ValueError),
+        ({"radii": (-1.0,)}, ValueError),
+        ({"sigma": 0.0}, ValueError),
+        ({"n_samples": 0}, ValueError),
+        ({"n_test": 801}, ValueError),
+        ({"seed": 0.5}, TypeError),
+    ],
+)
+def test_settings_are_checked(setting, error):
+    with pytest.raises(error):
+        demo.Settings(**setting)
+
+
+# ---- the real one ---------------------------------------------------------------------------
+
+
+def least_count(n_calibration, n_test, rank, error):
+    """Return the count of covered points that a valid method falls short of with P <= error.
+
+    For exchangeable points the number of n test points at or above the rank-th smallest of n
+    calibration scores is beta-binomial with (n_calibration + 1 - rank, rank), or larger with ties.
+    """
+    law = scipy_stats.betabinom(n_test, n_calibration + 1 - rank, rank)
+    return int(np.argmax(law.cdf(np.arange(n_test + 1)) > error))
+
+
+def test_least_count_by_brute_force():
+    # One of 3 calibration points from below, 2 test points: count the orders of 5 scores.
+    from itertools import permutations
+
+    counts = [sum(test > min(order[:3]) for test in order[3:]) for order in permutations(range(5))]
+    share = Fraction(sum(count == 0 for count in counts), len(counts))
+    assert least_count(3, 2, 1, float(share) * 0.999) == 0
+    assert least_count(3, 2, 1, float(share) * 1.001) == 1
+
+
+@pytest.mark.slow
+def test_real_demo_is_convincing():
+    """False alarms: below 1e-6 for all of BinCP's coverages together, over the choice of a seed.
+
+    A point is covered unless its clean twin with noise of its own falls below tau (beta-binomial,
+    at level alpha - eta) or one of the two confidence bounds of error eta / (n + K) fails. Given
+    the calibration the failures are independent: more than 3 of them have probability below 1e-11.
+    """
+    settings = demo.Settings()
+    result = demo.run(settings)
+    n, n_test = settings.n_calibration, settings.n_test
+    level = Fraction(settings.alpha) - Fraction(demo.ETA)
+    failure = 2 * float(Fraction(demo.ETA)) / (n + demo.N_CLASSES)
+    n_checks = 2 * len(result.rows)
+    assert scipy_stats.binom.sf(3, n_test, failure) < 1e-11
+    least = least_count(n, n_test, int(level * (n + 1)), 0.9e-6 / n_checks) - 3
+
+    for row in result.rows:
+        assert row.bincp.coverage * n_test >= least, row
+        assert row.bincp.coverage_attacked * n_test >= least, row
+        assert row.vanilla.coverage * n_test >= least, row
+        if row.radius <= 0.25:
+            assert row.bincp.set_size < 1.5, row
+            assert row.bincp.set_size_attacked < 2, row
+    last = result.rows[-1]
+    assert last.vanilla.coverage_attacked * n_test < least
+    assert last.vanilla.coverage_attacked < 0.6
+    assert last.bincp.set_size_attacked < demo.N_CLASSES / 2

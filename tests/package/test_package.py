@@ -1,0 +1,226 @@
+"""What is shipped: imports, public names, examples, and the wheel."""
+
+import doctest
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import textwrap
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import bincp
+
+ROOT = Path(__file__).parents[2]
+QUOTED = ("pixel_ball", "pixel_numba", "pixel_ctypes", "setup")  # examples, in this order
+PUBLIC_MODULES = {
+    "bincp.adapters",
+    "bincp.attacks",
+    "bincp.balls",
+    "bincp.baselines",
+    "bincp.classification",
+    "bincp.counting",
+    "bincp.errors",
+    "bincp.intervals",
+    "bincp.metrics",
+    "bincp.noise",
+    "bincp.plots",
+    "bincp.radii",
+    "bincp.sampling",
+    "bincp.scores",
+    "bincp.smoothing",
+    "bincp.testing",
+}
+ROOMS = {"bincp.calibration", "bincp.certificates", "bincp.cli"}  # public through `bincp` alone
+
+PYTHON_MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in (ROOT / "bincp").rglob("*.py")
+    if path.name != "__main__.py"
+)
+
+
+def python(code, *options, cwd=None, executable=sys.executable):
+    """Run code in a new interpreter and return what it prints."""
+    command = [executable, *options, "-c", textwrap.dedent(code)]
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+# ---- imports and names -----------------------------------------------------------------------
+
+
+def test_import_loads_nothing_heavy():  # B023, B024
+    code = """
+        import sys, bincp
+        heavy = {"torch", "matplotlib", "sklearn", "art", "tqdm", "pandas"}
+        print(sorted(heavy & set(sys.modules)), "scipy.stats" in sys.modules)
+    """
+    assert python(code) == "[] False"
+
+
+def test_every_module_is_listed_or_private():
+    assert {name for name in PYTHON_MODULES if "._" not in name} == {
+        "bincp",
+        *PUBLIC_MODULES,
+        *ROOMS,
+    }
+
+
+@pytest.mark.parametrize("name", ["bincp", *sorted(PUBLIC_MODULES)])
+def test_public_names_exist_and_are_documented(name):
+    module = importlib.import_module(name)
+    exported = getattr(module, "__all__", [])
+    assert exported == sorted(set(exported), key=exported.index)
+    for public in exported:
+        value = getattr(module, public)
+        if inspect.isfunction(value) or inspect.isclass(value):
+            assert value.__doc__, f"{name}.{public}"
+            check_members(value)
+
+
+def check_members(value):
+    for member_name, member in vars(value).items():
+        if inspect.isfunction(member) and not member_name.startswith("_"):
+            assert member.__doc__, f"{value.__qualname__}.{member_name}"
+
+
+def test_every_public_function_and_method_has_an_example():  # B052, B072
+    lacking = []
+    for name in sorted(PUBLIC_MODULES - {"bincp.cli", "bincp.cli._demo_run"}):
+        module = importlib.import_module(name)
+        for public in getattr(module, "__all__", []):
+            value = getattr(module, public)
+            if inspect.isfunction(value):
+                lacking += [] if "Examples" in value.__doc__ else [f"{name}.{public}"]
+            elif inspect.isclass(value) and not issubclass(value, (Exception, tuple)):
+                lacking += [f"{name}.{m}" for m in methods_without_example(value)]
+    bases_and_results = {"bincp.balls.Ball", "bincp.smoothing.Smoothing"}
+    bases_and_results |= {"bincp.sampling.PredictionSets"}
+    bases_and_results |= {"bincp.classification.CertifiedLabels"}
+    assert set(lacking) == bases_and_results
+
+
+def methods_without_example(value):
+    """Return the class itself or its public methods that lack an example: one of them must do."""
+    if "Examples" in (value.__doc__ or ""):
+        return []
+    public = [m for m in vars(value).values() if inspect.isfunction(m) and m.__name__[0] != "_"]
+    return [value.__qualname__] if not any("Examples" in (m.__doc__ or "") for m in public) else []
+
+
+def test_nothing_that_newer_numpy_removed_or_that_ranks_must_not_use():  # B041, B066, B071
+    for path in (ROOT / "bincp").rglob("*.py"):
+        text = path.read_text()
+        for forbidden in ("np.quantile", "np.percentile", "row_stack", "interpolation="):
+            assert forbidden not in text, path
+    for path in (ROOT / "bincp" / "_core").glob("*.pyx"):
+        assert "numpy" not in path.read_text(), path  # no NumPy C API, and none at build time
+
+
+def test_the_readme_names_the_threat_model():  # B021, B022, B076
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert "clean graph not remembered from training" in text
+    assert "not tuned on the calibration or test points" in text
+
+
+@pytest.mark.parametrize("name", PYTHON_MODULES)
+def test_examples_run(name):
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=flags)
+    assert failed == 0
+
+
+def test_only_sampling_imports_torch_at_module_level():
+    for path in (ROOT / "bincp").rglob("*.py"):
+        lines = path.read_text().splitlines()
+        imports = [line for line in lines if line.startswith(("import torch", "from torch"))]
+        assert not imports or path.parent.name in ("sampling", "adapters"), path
+
+
+def test_kernels_know_nothing_of_python():
+    for path in (ROOT / "csrc").rglob("*.[ch]"):
+        assert "Python.h" not in path.read_text(), path
+
+
+def test_the_core_imports_nothing_of_bincp_outside_itself():
+    imported = re.compile(r"^\s*(?:from|c?import)\s+(bincp[\w.]*)", re.MULTILINE)
+    files = [path for path in (ROOT / "bincp" / "_core").iterdir() if path.suffix[:3] == ".py"]
+    assert len(files) > 10
+    for path in files:
+        for module in imported.findall(path.read_text()):
+            assert module.startswith("bincp._core."), (path, module)
+
+
+def test_the_changelog_tells_of_this_version():
+    assert f"## [{bincp.__version__.split('.dev')[0]}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+# ---- the README ------------------------------------------------------------------------------
+
+
+def code_fences(language):
+    """Return the code blocks of the README in one language."""
+    blocks = (ROOT / "README.md").read_text().split("```")[1::2]
+    return [block.split("\n", 1)[1] for block in blocks if block.split("\n", 1)[0] == language]
+
+
+def test_readme_examples_run(tmp_path):
+    """Each in a namespace of its own; in one process, which imports torch once."""
+    blocks = code_fences("python")
+    assert blocks
+    python(
+        "\n".join(f"exec({block!r}, {{'__name__': '__main__'}})" for block in blocks), cwd=tmp_path
+    )
+
+
+def test_readme_quotes_the_embedding_that_is_tested():
+    examples = ROOT / "tests" / "downstream"
+    assert code_fences("cython") == [(examples / "pixel_cython.pyx").read_text()]
+    assert code_fences("c") == [(examples / "pixel_c.c").read_text()]
+    quoted = [(examples / f"{name}.py").read_text() for name in QUOTED]
+    assert code_fences("py") == quoted
+
+
+# ---- the wheel -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_everything_that_users_build_on(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert "cp311-abi3" in wheel.name or sys.version_info < (3, 11)
+    for module in ("_binomial", "_count", "_noise", "_operators", "_sequential"):
+        assert f"bincp/_core/{module}.pxd" in names
+    for module in ("_binomial", "_capi", "_count", "_foreign", "_noise", "_operators"):
+        assert f"bincp/_core/{module}.pyi" in names
+        assert any(
+            name.startswith(f"bincp/_core/{module}.") and name.endswith(".so") for name in names
+        )
+    assert {"bincp/include/bincp/bincp.h", "bincp/py.typed", "bincp/__init__.pxd"} <= names
+    assert "bincp/baselines/_cas.py" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not any(name.endswith((".c", ".pyx")) or "tests/" in name for name in names)
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_an_empty_environment(wheel, pip, tmp_path):  # B070
+    venv.create(tmp_path / "venv", with_pip=True)
+    executable = tmp_path / "venv" / "bin" / "python"
+    pip("install", "-c", ROOT / "constraints.txt", wheel, executable=executable)
+    code = """
+        import bincp, importlib.util
+        assert importlib.util.find_spec("torch") is None
+        certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
+        print(f"{certificate.lower(0.9):.6f}")
+    """
+    assert python(code, "-I", cwd=tmp_path, executable=executable) == "0.610856"
+    script = subprocess.run(
+        [tmp_path / "venv" / "bin" / "bincp", "--help"], capture_output=True, text=True
+    )
+    assert script.returncode == 0
+    assert "certify" in script.stdout

@@ -1,0 +1,98 @@
+"""What tests of several rooms share: places, golden values, and exact comparisons."""
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import bincp
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests" / "data"
+
+SPARSE_ERROR = Fraction("3e-14")  # of bounds from the regions of sparse flips
+
+
+def golden(name: str) -> Any:
+    """Return the exact values of ``tests/data/<name>.json``."""
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
+def import_benchmarks() -> None:
+    """Let ``benchmarks`` be imported: its scripts are part of the repository, not of the package.
+
+    Behind all other places, so that it is still the installed package that is tested.
+    """
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+
+
+def quiet(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a function without the warning of trivial sets."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bincp.TrivialSetWarning)
+        return function(*args, **options)
+
+
+class Exact:
+    """A true value and its complement, each known to so many significant digits."""
+
+    def __init__(self, value: Fraction, complement: Fraction, known: int = 20) -> None:
+        doubt = Fraction(1, 10 ** (known - 1))
+        self.value, self.complement = value, complement
+        self.doubts = (value * doubt, complement * doubt)
+
+    @classmethod
+    def printed(cls, value: str, complement: str) -> "Exact":
+        return cls(Fraction(value), Fraction(complement))
+
+    def assert_at_least(self, bound: float) -> None:
+        """Judge by the value and by the complement: near 1 only the complement has the digits."""
+        assert Fraction(bound) <= self.value + self.doubts[0], bound
+        assert 1 - Fraction(bound) >= self.complement - self.doubts[1], bound
+
+    def assert_at_most(self, bound: float) -> None:
+        assert Fraction(bound) >= self.value - self.doubts[0], bound
+        assert 1 - Fraction(bound) <= self.complement + self.doubts[1], bound
+
+    def assert_within(self, bound: float, error: Fraction) -> None:
+        assert abs(Fraction(bound) - self.value) <= error, bound
+
+
+def least(clean: Sequence[Fraction], perturbed: Sequence[Fraction], p: Fraction) -> Fraction:
+    """Neyman-Pearson by sorting: the least perturbed mass of a (randomised) set of clean mass p."""
+    pairs = [(c, q) for c, q in zip(clean, perturbed, strict=True) if c > 0]
+    pairs.sort(key=lambda pair: pair[1] / pair[0])
+    total = Fraction(0)
+    for c, q in pairs:
+        taken = min(c, p)
+        total += q * taken / c
+        p -= taken
+    assert p == 0
+    return total
+
+
+def most(clean: Sequence[Fraction], perturbed: Sequence[Fraction], p: Fraction) -> Fraction:
+    """The largest perturbed mass: all but the least that the complement can have."""
+    return sum(perturbed) - least(clean, perturbed, sum(clean) - p)
+
+
+def assert_exact_bounds(
+    certificate: bincp.Certificate,
+    clean: Sequence[Fraction],
+    perturbed: Sequence[Fraction],
+    p: float,
+    error: Fraction = SPARSE_ERROR,
+) -> None:
+    """`lower` is the least perturbed mass, `upper` the most clean mass that p allows."""
+    value = least(clean, perturbed, Fraction(p))
+    exact = Exact(value, 1 - value, 400)
+    exact.assert_at_least(certificate.lower(p))
+    exact.assert_within(certificate.lower(p), error)
+    value = most(perturbed, clean, Fraction(p))
+    exact = Exact(value, 1 - value, 400)
+    exact.assert_at_most(certificate.upper(p))
+    exact.assert_within(certificate.upper(p), error)

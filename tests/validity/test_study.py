@@ -1,0 +1,297 @@
+"""The study's scripts on tiny made-up data: networks learn, caches resume, noise is keyed right."""
+
+import dataclasses
+import gzip
+import io
+import json
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+Image = pytest.importorskip("PIL.Image")
+
+from scipy import sparse  # noqa: E402
+
+from bincp import noise  # noqa: E402
+from bincp.balls import L2  # noqa: E402
+from bincp.sampling import sample_scores  # noqa: E402
+from bincp.smoothing import Gaussian  # noqa: E402
+
+# The scripts are part of the repository, not of the package. Behind all other places, so that it
+# is still the installed package that is tested.
+sys.path.append(str(Path(__file__).parents[2]))
+
+from benchmarks.study import data, networks, scores  # noqa: E402
+
+N_NODES, N_ATTRIBUTES = 60, 40
+
+
+def images(n_train=512, n_held_out=40, size=8):
+    """Two classes that their brightness tells apart."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=n_train + n_held_out)
+    grain = rng.integers(90, size=(len(labels), size, size, 3))
+    pixels = 160 * labels[:, None, None, None] + grain
+    rows = np.arange(len(labels))
+    return data.Images(
+        pixels.astype(np.uint8), labels, rows[:n_train], rows[n_train:], mirrored=True
+    )
+
+
+def graph_file(path):
+    """Two communities with attributes of their own, a stray node, and what must be cleaned up."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(N_NODES + 1) % 2
+    links = rng.random((N_NODES + 1, N_NODES + 1)) < np.where(labels[:, None] == labels, 0.1, 0.01)
+    links[-1], links[:, -1] = False, False
+    links[-1, -1] = links[0, 0] = True  # self-loops
+    links[np.arange(N_NODES - 1), np.arange(1, N_NODES)] = True  # connected, one way only
+    own = np.arange(N_ATTRIBUTES) % 2 == labels[:, None]
+    attributes = rng.random((N_NODES + 1, N_ATTRIBUTES)) * (rng.random(own.shape) < 0.4 * own)
+    parts = {"labels": labels}
+    for name, matrix in (("adj_matrix", links.astype(float)), ("attr_matrix", attributes)):
+        matrix = sparse.csr_array(matrix)
+        for part in ("data", "indices", "indptr", "shape"):
+            parts[f"{name}.{part}"] = getattr(matrix, part)
+    np.savez(path, **parts)
+    return links, attributes
+
+
+IMAGES = scores.Setting("tiny", "cifar10", (0.25,), "residual", 4, 4, 0.2, 30, 8, 16, seed=3)
+GRAPH = scores.Setting("nodes", "cora-ml", (0.05, 0.3), "gcn", 8, 60, 0.05, 12, 5, 7, seed=4)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    path = tmp_path_factory.mktemp("graph") / "graph.npz"
+    graph_file(path)
+    return data.read_graph(path, n_train=6)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    number = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(number)
+
+
+def silent(_):
+    pass
+
+
+class TestData:
+    def test_images_of_an_archive(self, tmp_path):
+        colours = {}
+        with tarfile.open(tmp_path / data.CIFAR10, "w:xz") as tar:
+            for i, path in enumerate(["train/b/1", "train/a/0", "test/b/0", "train/b/0"]):
+                colours[path] = (50 * i, 200 - 50 * i, 100)
+                jpeg = io.BytesIO()
+                Image.new("RGB", (8, 8), colours[path]).save(jpeg, "JPEG", quality=100)
+                member = tarfile.TarInfo(f"{path}.jpg")
+                member.size = jpeg.tell()
+                jpeg.seek(0)
+                tar.addfile(member, jpeg)
+        for _ in range(2):  # decoded, then cached
+            found = data.cifar10(tmp_path, tmp_path)
+            assert found.labels.tolist() == [1, 0, 1, 1]
+            assert found.train.tolist() == [1, 2, 3]
+            assert found.held_out.tolist() == [0]
+            wanted = [colours[p] for p in ("test/b/0", "train/a/0", "train/b/0", "train/b/1")]
+            assert np.abs(found.pixels.mean((1, 2)) - wanted).max() < 3
+            (tmp_path / data.CIFAR10).unlink(missing_ok=True)
+
+    def test_idx_files(self, tmp_path):
+        pixels = np.random.default_rng(0).integers(256, size=(8000, 2, 3)).astype(np.uint8)
+        labels = (np.arange(8000) % 10).astype(np.uint8)
+        for name, array in ((data.MNIST_IMAGES, pixels), (data.MNIST_LABELS, labels)):
+            sizes = np.array(array.shape, dtype=">u4").tobytes()
+            header = bytes([0, 0, 8, array.ndim]) + sizes
+            (tmp_path / name).write_bytes(gzip.compress(header + array.tobytes(), 1))
+        found = data.mnist(tmp_path)
+        np.testing.assert_array_equal(found.pixels[..., 0], pixels)
+        np.testing.assert_array_equal(found.labels, labels)
+        assert len(found.train) == 7000
+        assert sorted([*found.train, *found.held_out]) == list(range(8000))
+
+    def test_graph_is_connected_undirected_binary_and_without_loops(self, tmp_path):
+        links, attributes = graph_file(tmp_path / "graph.npz")
+        found = data.read_graph(tmp_path / "graph.npz", n_train=6)
+        wanted = (links | links.T) & ~np.eye(N_NODES + 1, dtype=bool)
+        np.testing.assert_array_equal(found.adjacency.toarray(), wanted[:-1, :-1])
+        np.testing.assert_array_equal(found.attributes, attributes[:-1] > 0)
+        assert np.bincount(found.labels[found.train]).tolist() == [6, 6]
+        assert sorted([*found.train, *found.held_out]) == list(range(N_NODES))
+
+
+class TestNetworks:
+    @pytest.mark.parametrize("kind", sorted(networks.BLOCKS))
+    def test_learns_from_the_training_images_and_is_the_same_when_folded(self, kind):
+        setting = dataclasses.replace(IMAGES, network=kind, n_epochs=25)
+        task = scores.ImageTask(setting, images())
+        network = task.network()
+        task.train(network, silent)
+        assert task.accuracies(network)["noisy_accuracy"] > 0.9
+        x = torch.from_numpy(task.images.inputs(task.images.held_out))
+        folded = networks.for_sampling(network, torch.float32)
+        torch.testing.assert_close(folded(x), network(x), rtol=1e-3, atol=1e-4)
+        coarse = networks.for_sampling(network, torch.bfloat16)(x)
+        assert coarse.dtype == torch.float32
+        assert (coarse.softmax(1) - network(x).softmax(1)).abs().max() < 0.1
+
+    def test_what_is_held_out_changes_nothing(self):
+        first, second = images(), images()
+        second.pixels[second.held_out] = 0
+        trained = []
+        for seen in (first, second):
+            task = scores.ImageTask(dataclasses.replace(IMAGES, n_epochs=1), seen)
+            network = task.network()
+            task.train(network, silent)
+            trained.append(network.state_dict())
+        for name, values in trained[0].items():
+            assert torch.equal(values, trained[1][name])
+
+    def test_crops_move_and_mirror_whole_images(self):
+        size = 32
+        pixels = np.arange(size * size, dtype=np.uint16).astype(np.uint8).reshape(1, size, size, 1)
+        one = data.Images(pixels, np.zeros(1, int), np.zeros(1, int), np.zeros(0, int), True)
+        found = networks._augmented(one, np.zeros(200, int), torch.Generator().manual_seed(0))
+        framed = np.pad(pixels[0, :, :, 0], networks.SHIFT, "edge")
+        crops = np.lib.stride_tricks.sliding_window_view(framed, (size, size)).reshape(-1, size**2)
+        possible = {crop.tobytes() for crop in crops}
+        mirrored = {crop.reshape(size, size)[:, ::-1].tobytes() for crop in crops}
+        seen = {image.tobytes() for image in found}
+        assert seen <= possible | mirrored
+        assert seen & possible
+        assert seen & mirrored
+        assert len(seen) > 50
+
+
+class TestImageScores:
+    def test_are_those_of_the_package_for_any_number_of_threads(self):
+        task = scores.ImageTask(IMAGES, images(), dtype=torch.float32)
+        network = task.network().eval()
+        x = task.images.inputs(task.images.held_out[:30])
+        options = {"seed": 3, "batch_size": 512}
+        test = sample_scores(network, x, Gaussian(0.25), 16, phase="test", **options)
+        own = sample_scores(
+            network, x, Gaussian(0.25), 8, phase="calibration", labels=task.labels, **options
+        )
+        for n_threads in (1, 3):
+            task.n_threads = n_threads
+            for phase, wanted in (("test", test), ("calibration", own)):
+                found = task.sample(network, phase, silent)
+                assert found.dtype == np.float32
+                np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+    def test_more_inputs_than_are_held_out(self):
+        with pytest.raises(ValueError, match="must be at most 40"):
+            scores.ImageTask(dataclasses.replace(IMAGES, n_inputs=41), images())
+
+
+class TestGraphScores:
+    def test_learns(self, graph):
+        task = scores.GraphTask(GRAPH, graph)
+        network = task.network()
+        task.train(network, silent)
+        assert task.accuracies(network)["noisy_accuracy"] > 0.8
+
+    def test_are_those_of_the_network_on_all_noisy_attributes(self, graph):
+        task = scores.GraphTask(GRAPH, graph)
+        network = task.network().eval()
+        propagation = networks.as_sparse_tensor(task.propagation)
+
+        def score(noisy):
+            with torch.no_grad():
+                logits = [network(torch.from_numpy(x), propagation) for x in noisy.swapaxes(0, 1)]
+            return torch.stack(logits, -1).softmax(1).numpy()
+
+        n, options = len(graph.labels), {"seed": GRAPH.seed}
+        noisy = noise.draw(task.smoothing, graph.attributes, 7, phase="test", **options)
+        np.testing.assert_allclose(
+            task.sample(network, "test", silent), score(noisy)[task.nodes], atol=1e-5
+        )
+        calibration = task.sample(network, "calibration", silent)
+        assert calibration.shape == (12, 5)
+        for node, label, own in zip(task.nodes, task.labels, calibration, strict=True):
+            # The noise of the node's own: keyed by (node, neighbour), so no two nodes share any.
+            noisy = noise.draw(
+                task.smoothing,
+                graph.attributes,
+                5,
+                phase="calibration",
+                indices=node * n + np.arange(n),
+                **options,
+            )
+            np.testing.assert_allclose(own, score(noisy)[node, label], atol=1e-5)
+
+
+class TestCache:
+    @pytest.mark.parametrize("kind", ["images", "graph"])
+    def test_is_filled_once_and_resumes(self, kind, graph, tmp_path, monkeypatch):
+        task = (
+            scores.ImageTask(IMAGES, images())
+            if kind == "images"
+            else scores.GraphTask(GRAPH, graph)
+        )
+        name, n = task.setting.name, task.setting.n_inputs
+        scores.fill_cache(task, tmp_path, command="this", report=silent)
+        calibration, test, labels = scores.load(tmp_path, name)
+        assert calibration.shape == (n, task.setting.n_calibration)
+        assert test.shape == (n, 2, task.setting.n_test)
+        assert calibration.dtype == test.dtype == np.float32
+        np.testing.assert_allclose(test.sum(1), 1, atol=1e-5)
+        np.testing.assert_array_equal(labels, task.labels)
+        record = json.loads((tmp_path / f"{name}.json").read_text())
+        assert record["command"] == "this"
+        assert record["smoothed_accuracy"] == (test.mean(2).argmax(1) == labels).mean()
+        assert not list(tmp_path.glob("*.partial"))
+
+        # A lost file is made again, equal to the bit, by the network that is there.
+        before = np.array(calibration)
+        (tmp_path / f"{name}.calibration.npy").unlink()
+        monkeypatch.setattr(type(task), "train", None)
+        scores.fill_cache(task, tmp_path, report=silent)
+        np.testing.assert_array_equal(scores.load(tmp_path, name)[0], before)
+        monkeypatch.setattr(type(task), "sample", None)
+        scores.fill_cache(task, tmp_path, report=silent)
+
+    def test_of_another_setting_is_refused(self, tmp_path):
+        scores.fill_cache(scores.ImageTask(IMAGES, images()), tmp_path, report=silent)
+        for change, message in (
+            ({"noise": (0.5,)}, r"noise=\[0.25\], not \[0.5\]"),
+            ({"n_test": 32}, "n_test=16, not 32"),
+            ({"seed": 9, "width": 8}, "width=4, not 8, seed=3, not 9"),
+        ):
+            task = scores.ImageTask(dataclasses.replace(IMAGES, **change), images())
+            with pytest.raises(ValueError, match=message):
+                scores.fill_cache(task, tmp_path, report=silent)
+
+    def test_names_differ(self):
+        names = [setting.name for setting in scores.SETTINGS]
+        assert len(set(names)) == len(names)
+
+
+def test_report_on_a_small_cache(tmp_path, monkeypatch):
+    from benchmarks.study import report
+
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 300)
+    means = np.where(np.arange(3) == labels[:, None], 1.0, 0.2)[..., None]
+    test = rng.normal(means, 0.2, (300, 3, 64)).astype(np.float32)
+    true = rng.normal(1.0, 0.2, (300, 64)).astype(np.float32)
+    monkeypatch.setattr(report.scores, "load", lambda cache, name: (true, test, labels))
+    attack = (0.25, Gaussian(0.25), L2(0.25 * 0.25))
+    monkeypatch.setattr(report, "SETTINGS", [("toy", [attack])])
+    setting = {"network": "plain", "width": 1, "n_epochs": 1, "seed": 0}
+    accuracies = dict.fromkeys(("clean_accuracy", "noisy_accuracy", "smoothed_accuracy"), 0.9)
+    (tmp_path / "toy.json").write_text(json.dumps({"setting": setting, **accuracies}))
+    report.main(["--cache", str(tmp_path), "--splits", "1", "--out", str(tmp_path / "out.md")])
+    text = (tmp_path / "out.md").read_text()
+    assert "| mixture, sequential | 32 | 32 |" in text
+    assert "0.900 smoothed" in text
+    assert "| toy | 64 | 0.25 |" in text
