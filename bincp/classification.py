@@ -20,13 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
+from bincp._utils.bisection import last_double
 from bincp._utils.levels import Level, check_level
+from bincp._utils.validation import MAX_COUNT
 from bincp.balls import Ball
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, as_certificate
 from bincp.certificates import certify as certificate_of
-from bincp.certificates._python_operators import largest_real
 from bincp.errors import AbstentionWarning
-from bincp.intervals import MAX_TRIALS, clopper_pearson_lower, clopper_pearson_upper
+from bincp.intervals import clopper_pearson_lower, clopper_pearson_upper
 from bincp.smoothing import Smoothing
 
 __all__ = ["ABSTAIN", "CertifiedLabels", "certified_accuracy", "certify", "is_certified", "predict"]
@@ -270,8 +271,7 @@ def is_certified(
     >>> is_certified([[95, 5, 0], [52, 47, 1]], [[991, 9, 0], [509, 480, 11]], certificate)
     array([ True, False])
     """
-    if not isinstance(certificate, Certificate):
-        raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+    as_certificate(certificate)
     bounds = _bound(selection_counts, counts, alpha, multiclass)
     most = 0.5 if bounds.rival is None else certificate.inverse().upper(bounds.rival)
     return np.asarray(certificate.lower(bounds.own) > most)
@@ -375,19 +375,19 @@ def _largest_radius(
         most = 0.5 if rival is None else certificate.inverse().upper(rival)
         return certificate.lower(own) > most
 
-    return largest_real(holds)
+    return last_double(holds)
 
 
 # ---- arguments -----------------------------------------------------------------------------------
 
 
 def _as_votes(name: str, counts: ArrayLike) -> npt.NDArray[np.int64]:
-    votes = as_counts(name, counts, high=MAX_TRIALS)
+    votes = as_counts(name, counts, high=MAX_COUNT)
     if votes.ndim != 2 or votes.size == 0:
         raise ValueError(f"`{name}` must have shape (n, K) and not be empty, got {votes.shape}")
     draws = votes.sum(axis=1)
-    if draws[0] == 0 or draws[0] > MAX_TRIALS:
-        raise ValueError(f"`{name}` must have 1 to {MAX_TRIALS} votes a row, got {draws[0]}")
+    if draws[0] == 0 or draws[0] > MAX_COUNT:
+        raise ValueError(f"`{name}` must have 1 to {MAX_COUNT} votes a row, got {draws[0]}")
     other = draws != draws[0]
     if other.any():
         raise ValueError(

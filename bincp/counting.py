@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from bincp._core import _count
 from bincp._utils.arrays import ArrayLike, Scores, as_array, as_counts, as_scores, round_to, where
-from bincp._utils.validation import check_integer
+from bincp._utils.validation import MAX_COUNT, check_integer
 
 __all__ = ["count_exceedances", "decide", "kth_largest"]
 
-_MAX_SAMPLES = 2**31 - 1
 
 # A thread is worth starting for this many bytes of scores, some 1 ms of counting; below, its start
 # costs more than it saves.
@@ -238,7 +237,7 @@ def _as_rows(scores: ArrayLike, threshold: ArrayLike, axis: int) -> _Rows:
     axis = _check_axis(given.bits, axis)
     last = given.bits.ndim - 1
     bits = given.bits if axis == last else np.moveaxis(given.bits, axis, last)
-    if bits.shape[-1] > _MAX_SAMPLES:
+    if bits.shape[-1] > MAX_COUNT:
         raise ValueError(f"`scores` must have fewer than 2**31 samples, got {bits.shape[-1]}")
     thresholds = _round_thresholds(threshold, given.dtype)
     return _Rows(given, bits, _broadcast("threshold", thresholds, bits.shape[:-1]))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bincp._core import _binomial
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, as_scores, where
 from bincp._utils.levels import Level, check_level, float_below
-from bincp._utils.validation import check_integer, check_real
+from bincp._utils.validation import MAX_COUNT, check_integer, check_real
 
 __all__ = [
     "bernstein_lower",
@@ -27,7 +27,6 @@ __all__ = [
     "hoeffding_upper",
 ]
 
-MAX_TRIALS = 2**31 - 1
 EPS = 2.0**-52
 
 Bound: TypeAlias = float | npt.NDArray[np.float64]
@@ -406,8 +405,8 @@ def dkw_band(samples: ArrayLike, eta: Level, *, axis: int = -1) -> float:
 def _clopper_pearson(
     successes: ArrayLike, trials: ArrayLike, eta: Level | ArrayLike, *, lower: bool
 ) -> Bound:
-    s = as_counts("successes", successes, high=MAX_TRIALS)
-    m = as_counts("trials", trials, low=1, high=MAX_TRIALS)
+    s = as_counts("successes", successes, high=MAX_COUNT)
+    m = as_counts("trials", trials, low=1, high=MAX_COUNT)
     levels = _levels(eta)
     try:
         shape = np.broadcast_shapes(s.shape, m.shape, levels.shape)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bincp._utils.drawing import draw
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, as_certificate
 from bincp.radii import certified_radius
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def plot_bounds(certificate: Certificate, target: "str | PathLike[str] | Axes") 
     >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
     >>> axes = bincp.plots.plot_bounds(certificate, "bounds.png")  # doctest: +SKIP
     """
-    if not isinstance(certificate, Certificate):
-        raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+    as_certificate(certificate)
 
     def fill(axes: "Axes") -> None:
         p = np.linspace(0, 1, 1001)

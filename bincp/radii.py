@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from bincp._core import _operators
 from bincp._utils.arrays import ArrayLike, as_probabilities
+from bincp._utils.bisection import last_double, last_integer
 from bincp._utils.validation import check_integer, check_probability
 from bincp.balls import Flips
 from bincp.certificates import certify
 from bincp.certificates._builtins.flips import check_sparse_cost
-from bincp.certificates._python_operators import largest_real
 from bincp.smoothing import SparseFlip
 
 __all__ = ["certified_count", "certified_radius", "flip_frontier", "flip_grid"]
@@ -76,7 +76,7 @@ def certified_radius(
     >>> certified_radius(bincp.smoothing.Uniform(0.5), bincp.balls.L1, [0.25, 0.75, 1.0])
     array([-inf, 0.25, 0.5 ])
     """
-    return _for_each(largest_real, smoothing, ball, p, threshold, none=-math.inf)
+    return _for_each(last_double, smoothing, ball, p, threshold, none=-math.inf)
 
 
 def certified_count(
@@ -276,14 +276,7 @@ def _largest_whole(holds: Callable[[int], bool], limit: int) -> int:
     low, beyond = -1, 1
     while beyond <= limit and holds(beyond):
         low, beyond = beyond, 2 * beyond
-    beyond = min(beyond, limit + 1)
-    while beyond - low > 1:
-        middle = (low + beyond) // 2
-        if holds(middle):
-            low = middle
-        else:
-            beyond = middle
-    return low
+    return last_integer(holds, low + 1, min(beyond - 1, limit))
 
 
 def _check_threshold(threshold: float) -> float:

@@ -1,6 +1,6 @@
 """Checks for those who write certificates of their own."""
 
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, as_certificate
 from bincp.certificates._law import check_law
 
 __all__ = ["check_certificate"]
@@ -30,6 +30,4 @@ def check_certificate(certificate: Certificate) -> None:
     >>> import bincp
     >>> check_certificate(bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.2)))
     """
-    if not isinstance(certificate, Certificate):
-        raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
-    check_law(certificate)
+    check_law(as_certificate(certificate))

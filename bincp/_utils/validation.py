@@ -6,6 +6,9 @@ from numbers import Real
 
 import numpy as np
 
+MAX_COUNT = 2**31 - 1
+"""The largest number of samples, trials or bits: counts of them are kept in 32 bits."""
+
 
 def check_integer(name: str, value: object, *, low: int, high: int | None = None) -> int:
     """Return ``value`` as an int in [low, high]; bools and floats are refused, not rounded."""

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from bincp._utils.validation import check_integer
+from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.balls._base import Ball
-
-_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class L0(Ball):
     r: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=_MAX))
+        object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=MAX_COUNT))
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Patch(Ball):
 
     def __post_init__(self) -> None:
         for name in ("height", "width"):
-            number = check_integer(name, getattr(self, name), low=0, high=_MAX)
+            number = check_integer(name, getattr(self, name), low=0, high=MAX_COUNT)
             object.__setattr__(self, name, number)
 
 
@@ -95,4 +93,4 @@ class EditDistance(Ball):
     r: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=_MAX))
+        object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=MAX_COUNT))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bincp._utils.validation import check_integer
+from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.balls._base import Ball
 
 
@@ -115,5 +115,5 @@ class Joint(Ball):
 
 def _check_numbers(ball: Ball, *names: str) -> None:
     for name in names:
-        number = check_integer(name, getattr(ball, name), low=0, high=2**31 - 1)
+        number = check_integer(name, getattr(ball, name), low=0, high=MAX_COUNT)
         object.__setattr__(ball, name, number)

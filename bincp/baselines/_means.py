@@ -19,10 +19,9 @@ from bincp.baselines._threshold import (
     SIDES,
     FloatArray,
     ThresholdMethod,
-    check_certificate,
     check_choice,
 )
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, as_certificate
 from bincp.errors import NotCalibratedError
 from bincp.intervals import EPS, check_bounds, sample_values
 
@@ -53,7 +52,7 @@ class SmoothedMean(ThresholdMethod, ABC):
         robust_at: str,
     ) -> None:
         super().__init__(alpha=alpha)
-        self.certificate = check_certificate(certificate)
+        self.certificate = as_certificate(certificate)
         self.correction = check_choice("correction", correction, corrections)
         self.eta = check_level("eta", eta)
         self.bounds = check_bounds(bounds)

@@ -8,9 +8,8 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
-from bincp.baselines._threshold import check_certificate
 from bincp.calibration import one_sample
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, as_certificate
 
 __all__ = ["RCP1"]
 
@@ -74,7 +73,7 @@ class RCP1:
     n_calibration_: int
 
     def __init__(self, certificate: Certificate, *, alpha: Level = 0.1) -> None:
-        self.certificate = check_certificate(certificate)
+        self.certificate = as_certificate(certificate)
         self._rule = one_sample(certificate, alpha=alpha)
         self.alpha = self._rule.alpha
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, as_scores
 from bincp._utils.levels import Level, check_level, conformal_rank
 from bincp.calibration._triviality import too_few_points
-from bincp.certificates import Certificate
 from bincp.counting import check_no_nan
 from bincp.errors import NotCalibratedError, TrivialSetWarning
 
@@ -75,13 +74,6 @@ class ThresholdMethod:
 
     def _accept(self, values: FloatArray) -> npt.NDArray[np.bool_]:
         return np.asarray(values >= self.tau_)
-
-
-def check_certificate(certificate: Certificate) -> Certificate:
-    """Return what must be a `Certificate`."""
-    if not isinstance(certificate, Certificate):
-        raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
-    return certificate
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:

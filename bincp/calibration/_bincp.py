@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores
 from bincp._utils.levels import Level, check_level
-from bincp._utils.validation import check_integer, check_threshold
+from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
 from bincp.calibration import _storage
 from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS, eta_of_bound
 from bincp.calibration._fitting import (
@@ -25,13 +25,11 @@ from bincp.calibration._fitting import (
 from bincp.calibration._mixture_rule import top_rank
 from bincp.calibration._sequential import SequentialRule, calibrated_rule
 from bincp.calibration._triviality import trivial_cause
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, as_certificate
 from bincp.counting import check_no_nan, decide
 from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
 
 __all__ = ["BinCP", "one_sample"]
-
-MAX_SAMPLES = 2**31 - 1
 
 
 class BinCP:
@@ -172,8 +170,7 @@ class BinCP:
         eta: Level = 1e-3,
         guarantee: str | tuple[str, Level] = "marginal",
     ) -> None:
-        if not isinstance(certificate, Certificate):
-            raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+        as_certificate(certificate)
         if not isinstance(correction, str) or correction not in CORRECTIONS:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
         if not isinstance(union, str) or union not in UNIONS:
@@ -250,7 +247,7 @@ class BinCP:
         m_test = (
             m
             if n_test_samples is None
-            else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_SAMPLES)
+            else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
         )
         classes = self._check_classes(n_classes)
         problem = Problem(
@@ -630,7 +627,7 @@ def _check_true_scores(scores: Scores) -> tuple[int, int]:
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"`true_scores` must have shape (n, m) with n, m >= 1, got {shape}")
     n, m = shape
-    check_integer("true_scores.shape[1]", m, low=1, high=MAX_SAMPLES)
+    check_integer("true_scores.shape[1]", m, low=1, high=MAX_COUNT)
     return n, m
 
 

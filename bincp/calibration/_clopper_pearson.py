@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from bincp._core._binomial import cp_lower, cp_upper
+from bincp._utils.bisection import first_integer
 from bincp._utils.levels import float_below
 from bincp.certificates import Certificate
 
@@ -59,11 +60,4 @@ def clopper_pearson_rule(
 
 def _least_count(target: float, m: int, eta: float) -> int:
     """Return the least count whose upper confidence bound reaches ``target``."""
-    low, high = -1, m  # the upper bound at m is 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if cp_upper(middle, m, eta) >= target:
-            high = middle
-        else:
-            low = middle
-    return high
+    return first_integer(lambda s: cp_upper(s, m, eta) >= target, 0, m - 1)  # the bound at m is 1

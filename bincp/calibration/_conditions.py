@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._core._mixture import corner_envelope, point_envelope
+from bincp._utils.bisection import last_integer
 from bincp._utils.levels import float_above, float_below
 from bincp.calibration._curve import Array, Curve
 
@@ -166,7 +167,8 @@ def largest_count(
     Counts that are allowed form an initial segment, since v grows with k: bisect, then divide cells
     until k + 1 is refused by the curve itself and not by the grid.
     """
-    k = _bisect(requirement, m_test, failures)
+    start = requirement
+    k = last_integer(lambda k: start.allows(failures(start.curve, k, m_test)), 1, m_test)
     while k < m_test:
         v = failures(requirement.curve, k + 1, m_test)
         if requirement.allows(v):
@@ -177,14 +179,3 @@ def largest_count(
             break
         requirement = requirement.on(finer)
     return k, requirement
-
-
-def _bisect(requirement: Requirement, m_test: int, failures: Failures) -> int:
-    low, high = 0, m_test + 1
-    while high - low > 1:
-        k = (low + high) // 2
-        if requirement.allows(failures(requirement.curve, k, m_test)):
-            low = k
-        else:
-            high = k
-    return low

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bincp._utils.bisection import last_integer
 from bincp.calibration._conditions import MeanFailure, MeanLoss
 from bincp.calibration._curve import Array, Curve
-from bincp.calibration._mixture_rule import MANY, RankRule, choose, last, reference
+from bincp.calibration._mixture_rule import MANY, RankRule, choose, reference
 from bincp.certificates import Certificate
 from bincp.counting import count_exceedances
 
@@ -264,7 +265,7 @@ def _largest_within(scores: Rows, losses: Losses, budget: int) -> float:
         reached = counts + np.bincount(rows[values >= ordered[i - 1]], minlength=n)
         return _total(losses, reached) <= budget
 
-    if i := last(within, len(ordered)):
+    if i := last_integer(within, 1, len(ordered)):
         return float(ordered[i - 1])
     return float(sample[low]) if low >= 0 else -math.inf
 

@@ -11,7 +11,6 @@ Where tau is fixed instead, t is an observed count, and the line over the curve 
 """
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from scipy import special
 
 from bincp._core._binomial import cp_upper
 from bincp._core._mixture import binomial_means, failures, normal_probabilities
+from bincp._utils.bisection import last_integer
 from bincp._utils.levels import conformal_rank, float_below, success_rank
 from bincp.calibration._conditions import FixedSlope, MeanFailure, Requirement, largest_count
 from bincp.calibration._curve import Array, Curve
@@ -43,7 +43,7 @@ def top_rank(n: int, alpha: Fraction, delta: Fraction | None = None) -> int:
     """Return the largest rank that leaves a share of at most alpha to failures."""
     if delta is None:
         return conformal_rank(alpha, n)
-    return last(lambda rank: share_of_failures(rank, n, delta) <= alpha, n)
+    return last_integer(lambda rank: share_of_failures(rank, n, delta) <= alpha, 1, n)
 
 
 def largest_valid_count(
@@ -163,23 +163,11 @@ def choose(
         return RankRule(t, rank, k)
     k = count(top)
     if k == 0:
-        rank = max(1, last(lambda j: count(j) > 0, top - 1))
+        rank = max(1, last_integer(lambda j: count(j) > 0, 1, top - 1))
         return RankRule(t, rank, count(rank))
     if top > 1 and (smaller := count(top - 1)) - k > _WORTH * m_test:
         return RankRule(t, top - 1, smaller)
     return RankRule(t, top, k)
-
-
-def last(holds: Callable[[int], bool], high: int) -> int:
-    """Return the largest i in [1, high] for which ``holds``, an initial segment; 0 if none."""
-    low, high = 0, high + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def default_success_rank(certificate: Certificate, m: int) -> int:
@@ -252,7 +240,7 @@ def _best_rank(
     best, fewest = 1, math.inf
     for k in np.unique(np.linspace(1, m_test, min(m_test, _COUNTS)).astype(int)).tolist():
         v = curve.prediction_failures(k, m_test)
-        rank = top if k <= exact else last(partial(allows, v), top)
+        rank = top if k <= exact else last_integer(partial(allows, v), 1, top)
         if rank == 0:
             break  # nor does any larger k
         accepted = reference().wrong_labels(failing, rank / (n + 1), k, m_test)

@@ -14,8 +14,7 @@ import numpy as np
 
 from bincp._utils.drawing import draw
 from bincp._utils.levels import Level, check_level, conformal_rank, float_below
-from bincp._utils.validation import check_integer
-from bincp.calibration._bincp import MAX_SAMPLES
+from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.calibration._clopper_pearson import clopper_pearson_rule, eta_of_bound, uncorrected_rule
 from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._count_weights import choose_weights
@@ -29,7 +28,7 @@ from bincp.calibration._mixture_rule import (
 )
 from bincp.calibration._sequential import SequentialRule, calibrated_rule
 from bincp.calibration._triviality import too_few_points, too_weak
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, as_certificate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -388,14 +387,13 @@ def plan(
     <BLANKLINE>
     recommended p: 0.8
     """
-    if not isinstance(certificate, Certificate):
-        raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+    as_certificate(certificate)
     n = check_integer("n", n, low=1)
-    m = check_integer("m", m, low=1, high=MAX_SAMPLES)
+    m = check_integer("m", m, low=1, high=MAX_COUNT)
     m_test = (
         m
         if n_test_samples is None
-        else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_SAMPLES)
+        else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
     )
     level = check_level("alpha", alpha)
     success = None if p is None else check_level("p", p, closed_high=True)

@@ -18,7 +18,7 @@ from bincp._utils.arrays import ArrayLike, as_array, as_probabilities, as_scores
 from bincp._utils.levels import Level, check_level, success_rank
 from bincp._utils.validation import check_integer, check_threshold
 from bincp.calibration._clopper_pearson import clopper_pearson_rule, uncorrected_rule
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, as_certificate
 from bincp.counting import check_no_nan, decide, kth_largest
 from bincp.errors import NotCalibratedError, TrivialSetWarning
 from bincp.metrics import as_members, exact_false_negative_rates, false_negative_rate
@@ -135,8 +135,7 @@ class RobustRiskControl:
         correction: str = "clopper-pearson",
         eta: Level = 1e-3,
     ) -> None:
-        if not isinstance(certificate, Certificate):
-            raise TypeError(f"`certificate` must be a Certificate, got {certificate!r}")
+        as_certificate(certificate)
         if not (callable(loss) or (isinstance(loss, str) and loss == "false-negative-rate")):
             raise ValueError(f'`loss` must be "false-negative-rate" or callable, got {loss!r}')
         if not isinstance(correction, str) or correction not in ("clopper-pearson", "none"):

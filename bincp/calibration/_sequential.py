@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bincp._core import _sequential
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, as_probabilities, where
-from bincp._utils.validation import check_integer, check_real
+from bincp._utils.validation import MAX_COUNT, check_integer, check_real
 from bincp.calibration._conditions import Requirement, largest_count
 from bincp.calibration._curve import Curve
 
@@ -30,7 +30,7 @@ IntArray = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 
-_MAX_SAMPLES = 2**31 - 2  # boundaries have one entry more
+_MAX_SAMPLES = MAX_COUNT - 1  # boundaries have one entry more
 _SHARE_OF_A_ROUND = 8  # a round may add an eighth of the draws so far
 
 

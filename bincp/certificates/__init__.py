@@ -15,7 +15,7 @@ The public names are those of `bincp`: `bincp.Certificate`, `bincp.certify` and 
 """
 
 from bincp.certificates import _builtins  # noqa: F401
-from bincp.certificates._certificate import Certificate
+from bincp.certificates._certificate import Certificate, as_certificate
 from bincp.certificates._registry import certify, register, registered
 
-__all__ = ["Certificate", "certify", "register", "registered"]
+__all__ = ["Certificate", "as_certificate", "certify", "register", "registered"]

@@ -419,6 +419,13 @@ class Certificate:
         return certificate
 
 
+def as_certificate(value: object) -> Certificate:
+    """Return ``value``, which must be a certificate."""
+    if not isinstance(value, Certificate):
+        raise TypeError(f"`certificate` must be a Certificate, got {value!r}")
+    return value
+
+
 def _evaluate(
     bound: Bound,
     fill: Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], None],

@@ -4,13 +4,13 @@ Root finding keeps its bracket, down to adjacent doubles, and returns the safe e
 """
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bincp._utils.bisection import bracket_doubles
 from bincp.certificates._law import probability_grid
 from bincp.certificates._protocols import Bound, Bounds
 from bincp.errors import CertificateError
@@ -69,7 +69,7 @@ class AdditiveRadius:
         target = _add(self._radius(p), -self.r, up=False)
         if self._radius(0.0) >= target:
             return 0.0
-        short, reaching = _bracket(lambda q: self._radius(q) < target, 0.0, p)
+        short, reaching = bracket_doubles(lambda q: self._radius(q) < target, 0.0, p)
         return reaching if target == math.inf else short
 
     def upper(self, p: float) -> float:
@@ -78,7 +78,7 @@ class AdditiveRadius:
         target = _add(self._radius(p), self.r, up=True)
         if self._radius(1.0) <= target:
             return 1.0
-        within, beyond = _bracket(lambda q: self._radius(q) <= target, p, 1.0)
+        within, beyond = bracket_doubles(lambda q: self._radius(q) <= target, p, 1.0)
         return within if target == -math.inf else beyond
 
     def _radius(self, p: float) -> float:
@@ -109,49 +109,8 @@ def _largest_preimage(lower: Bound, p: float) -> float:
     if lower(1.0) <= p:
         return 1.0
     # lower(0) <= 0 <= p by the law, which a broken operator fails elsewhere.
-    _, outside = _bracket(lambda q: lower(q) <= p, 0.0, 1.0)
+    _, outside = bracket_doubles(lambda q: lower(q) <= p, 0.0, 1.0)
     return outside
-
-
-def _bracket(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Return adjacent doubles around the switch of `holds` from True (at `low`) to False.
-
-    Bisects the bit patterns, which order non-negative doubles: at most 63 steps at any scale.
-    If `holds` is True at `high` as well, both ends are `high`.
-    """
-    if holds(high):
-        return high, high
-    inside, outside = _bits(low), _bits(high)
-    while outside - inside > 1:
-        middle = (inside + outside) // 2
-        if holds(_from_bits(middle)):
-            inside = middle
-        else:
-            outside = middle
-    return _from_bits(inside), _from_bits(outside)
-
-
-def largest_real(holds: Callable[[float], bool]) -> float:
-    """Return the last double >= 0 at which `holds` is true.
-
-    Infinity if it is true everywhere, minus infinity if nowhere.
-    """
-    if not holds(0.0):
-        return -math.inf
-    low, high = 0.0, 1.0
-    while holds(high):
-        if high == sys.float_info.max:
-            return math.inf
-        low, high = high, min(2.0 * high * high, sys.float_info.max)
-    return _bracket(holds, low, high)[0]
-
-
-def _bits(value: float) -> int:
-    return int(np.float64(value).view(np.int64))
-
-
-def _from_bits(bits: int) -> float:
-    return float(np.int64(bits).view(np.float64))
 
 
 class Mirror:

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from bincp._utils.validation import MAX_COUNT
 from bincp.calibration import Plan, plan
-from bincp.calibration._bincp import MAX_SAMPLES
 from bincp.certificates import certify
 from bincp.cli._arguments import (
     OUTPUTS,
@@ -41,14 +41,14 @@ def add_plan(commands: Any) -> None:
     )
     parser.add_argument(
         "-m",
-        type=integer("m", high=MAX_SAMPLES),
+        type=integer("m", high=MAX_COUNT),
         required=True,
         metavar="M",
         help="scores of each of them",
     )
     parser.add_argument(
         "--n-test-samples",
-        type=integer("n_test_samples", high=MAX_SAMPLES),
+        type=integer("n_test_samples", high=MAX_COUNT),
         metavar="M",
         help="scores of each label at prediction, m' (default: m)",
     )

@@ -3,9 +3,8 @@
 import numpy as np
 
 from bincp._utils.arrays import ArrayLike, as_array
-from bincp._utils.validation import check_integer
+from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.noise._keys import (
-    MAX_SAMPLES,
     FloatArray,
     Phase,
     check_indices,
@@ -95,7 +94,7 @@ def draw(
     """
     x = as_array("x", x)
     check_inputs(smoothing, x)
-    check_integer("n_samples", n_samples, low=1, high=MAX_SAMPLES)
+    check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
     check_phase(phase)
     check_seed(seed)
     ids = check_indices(indices, len(x), phase)

@@ -20,7 +20,6 @@ RADIUS_STREAMS = {
     _noise.CALIBRATION: _noise.CALIBRATION_RADIUS,
     _noise.TEST: _noise.TEST_RADIUS,
 }
-MAX_SAMPLES = 2**31 - 1
 
 
 def check_phase(phase: object) -> None:

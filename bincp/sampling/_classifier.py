@@ -10,13 +10,13 @@ import torch
 
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
-from bincp._utils.validation import check_integer
+from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP, SequentialRule
 from bincp.certificates import certify
 from bincp.errors import NotCalibratedError
-from bincp.noise._keys import MAX_SAMPLES, IntArray, Phase
+from bincp.noise._keys import IntArray, Phase
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Score, check_options
 from bincp.smoothing import Smoothing
@@ -143,7 +143,7 @@ class RobustClassifier:
             eta=eta,
             guarantee=guarantee,
         )
-        most = MAX_SAMPLES
+        most = MAX_COUNT
         self.n_samples = check_integer("n_samples", n_samples, low=1, high=most)
         self.n_test_samples = (
             self.n_samples

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import torch
 
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.validation import check_integer, check_threshold
+from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
 from bincp.adapters import ModelLike
-from bincp.noise._keys import MAX_SAMPLES, Phase
+from bincp.noise._keys import Phase
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Score
 from bincp.smoothing import Smoothing
@@ -244,5 +244,5 @@ def vote_counts(
         device=device,
         progress=progress,
     )
-    first = check_integer("first_draw", first_draw, low=0, high=MAX_SAMPLES - job.n_samples)
+    first = check_integer("first_draw", first_draw, low=0, high=MAX_COUNT - job.n_samples)
     return _engine.votes(job, first)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from bincp._utils.arrays import ArrayLike, as_array, is_tensor
-from bincp._utils.validation import check_integer
+from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.noise import _keys, _laws
 from bincp.noise._keys import IntArray, Phase
@@ -68,7 +68,7 @@ class Job:
             model=evaluated,
             x=inputs,
             smoothing=smoothing,
-            n_samples=check_integer("n_samples", n_samples, low=1, high=_keys.MAX_SAMPLES),
+            n_samples=check_integer("n_samples", n_samples, low=1, high=MAX_COUNT),
             phase=phase,
             ids=_keys.check_indices(_on_host(indices), len(inputs), phase),
             score=score,

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from bincp._utils.validation import check_integer, check_probability, check_real
+from bincp._utils.validation import MAX_COUNT, check_integer, check_probability, check_real
 from bincp.smoothing._base import Smoothing, set_parameters
-
-_MAX_DIM = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Ablation(Smoothing):
     fill: float = 0.0
 
     def __post_init__(self) -> None:
-        dim = check_integer("dim", self.dim, low=1, high=_MAX_DIM)
+        dim = check_integer("dim", self.dim, low=1, high=MAX_COUNT)
         keep = check_integer("keep", self.keep, low=1, high=dim)
         set_parameters(self, keep=keep, dim=dim, fill=check_real("fill", self.fill))
 
@@ -100,8 +98,8 @@ class BlockAblation(Smoothing):
     fill: float = 0.0
 
     def __post_init__(self) -> None:
-        height = check_integer("height", self.height, low=1, high=_MAX_DIM)
-        width = check_integer("width", self.width, low=1, high=_MAX_DIM // height)
+        height = check_integer("height", self.height, low=1, high=MAX_COUNT)
+        width = check_integer("width", self.width, low=1, high=MAX_COUNT // height)
         size = check_integer("size", self.size, low=1, high=min(height, width))
         fill = check_real("fill", self.fill)
         set_parameters(self, size=size, height=height, width=width, fill=fill)
@@ -151,7 +149,7 @@ class BandAblation(Smoothing):
     fill: float = 0.0
 
     def __post_init__(self) -> None:
-        width = check_integer("width", self.width, low=1, high=_MAX_DIM)
+        width = check_integer("width", self.width, low=1, high=MAX_COUNT)
         size = check_integer("size", self.size, low=1, high=width)
         set_parameters(self, size=size, width=width, fill=check_real("fill", self.fill))
 
