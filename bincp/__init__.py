@@ -8,7 +8,29 @@ The picture of the library, left to right::
                                      |
     model --sample--> scores --count--> counts --compare--> prediction sets     prediction
 
-``bincp.sampling`` and ``bincp.cli._demo_run`` need torch and are imported only on request.
+``bincp.sampling`` needs torch, and is imported only on request, as are ``bincp.adapters``,
+``attacks``, ``baselines`` and ``classification``.
+
+The letters mean the same everywhere, in the documentation and in the code:
+
+=======  ==========================================================================================
+alpha    Miscoverage level: a prediction set may miss the true label with this probability.
+n        Number of calibration points.
+K        Number of classes (labels).
+m        Number of sampled scores of a calibration point: noisy copies of the input.
+m'       Number of sampled scores of each label of a test point.
+tau      Threshold. A sampled score counts if it is at least tau.
+p        Probability that one sampled score of a label reaches tau: its success probability.
+c(p)     Certified lower bound: the least that an attack inside the ball can make of p.
+t        Success rank: at least t of the m scores of a calibration point reach its own threshold.
+j        Rank: tau is the j-th smallest of the thresholds of the n calibration points.
+k        Least count: a label is in the prediction set if at least k of its m' scores reach tau.
+eta      Share of alpha that confidence bounds spend on the error of sampling.
+=======  ==========================================================================================
+
+A *decision rule* is (tau, k, m'). A *success* is a sampled score that reaches tau. The *clean*
+input is the one before the attack, and the *ball* is the set of inputs that the attack may reach
+from it.
 """
 
 from bincp import balls, metrics, noise, plots, radii, scores, smoothing, testing
