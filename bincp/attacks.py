@@ -28,7 +28,8 @@ from bincp.smoothing import Smoothing
 if TYPE_CHECKING:
     import torch
 
-    from bincp.sampling._jobs import Job, Score
+    from bincp.sampling._jobs import Job
+    from bincp.sampling._scoring import Score
 
 __all__ = ["pgd", "project", "random_flips"]
 
@@ -429,11 +430,11 @@ def _smoothed(
     """Return the smoothed score of each label, and its gradient in the input."""
     import torch
 
-    from bincp.sampling import _engine
+    from bincp.sampling._modes import evaluation_mode
 
     _laws.check_inputs(job.smoothing, x)  # a step may leave what the scheme is for
     values, gradients = np.empty(len(x)), np.empty(x.shape)
-    with _engine.evaluation_mode(job.model), torch.enable_grad():
+    with evaluation_mode(job.model), torch.enable_grad():
         for rows in _chunks(job, len(x)):
             inputs, scores = _label_scores(job, x, y, rows, gradient=True)
             means = goal.of(scores).mean(dim=1)
@@ -456,10 +457,10 @@ def _values(job: "Job", x: FloatArray, y: npt.NDArray[np.int64], goal: _Goal) ->
     """Return the smoothed score of each label."""
     import torch
 
-    from bincp.sampling import _engine
+    from bincp.sampling._modes import evaluation_mode
 
     values = np.empty(len(x))
-    with _engine.evaluation_mode(job.model), torch.no_grad():
+    with evaluation_mode(job.model), torch.no_grad():
         for rows in _chunks(job, len(x)):
             _, scores = _label_scores(job, x, y, rows, gradient=False)
             values[rows] = goal.of(scores).mean(dim=1).double().cpu().numpy()

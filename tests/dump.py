@@ -1096,7 +1096,7 @@ def predicted(name: str, classifier: sampling.RobustClassifier, x: np.ndarray) -
     if classifier.rule.correction == "mixture":
         ways["sequential"] = {"sequential": True}
     for way, given in ways.items():
-        prediction = classifier.predict(x, **given)
+        prediction = classifier.predict(x, indices=np.arange(len(x)), **given)
         yield f"{name}/{way}/sets", prediction.sets
         yield f"{name}/{way}/counts", prediction.counts
         yield f"{name}/{way}/passes", prediction.forward_passes

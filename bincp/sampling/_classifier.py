@@ -1,7 +1,8 @@
 """Prediction sets from a model in one object: sample, calibrate, count, decide."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -9,17 +10,20 @@ import numpy.typing as npt
 import torch
 
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.levels import Level
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP, SequentialRule
-from bincp.certificates import certify
+from bincp.certificates import Certificate, certify
 from bincp.errors import NotCalibratedError
-from bincp.noise._keys import IntArray, Phase
+from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job, Score, check_options
+from bincp.sampling._jobs import Job, Options, integers
+from bincp.sampling._rules import Rule, check_rule, is_calibrated
+from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
+
+_id_lock = Lock()
 
 
 @dataclass(frozen=True)
@@ -62,35 +66,52 @@ class RobustClassifier:
         The smoothing scheme, one of `bincp.smoothing`.
     ball : Ball
         The perturbations to withstand, in the units of the tensor that gets the noise.
-    alpha : Level
-        Miscoverage level, in (0, 1).
+    rule : BinCP, optional
+        The decision rule, in place of its settings: a `BinCP` or an object with its attributes and
+        its methods `calibrate`, `predict_set_from_counts` and `sequential_rule`. Its certificate
+        must be that of `smoothing` and `ball`. A rule that is calibrated already, such as one that
+        `BinCP.load` read, predicts at once; `model` and `score` must then be those of its
+        calibration, which the rule does not know. `calibrate` calibrates this very object.
     n_samples : int
-        Draws for each calibration input, m.
-    score : str or callable, optional
-        As in `sample_scores`.
+        Draws for each calibration input, m. May be left out where `rule` is calibrated.
     n_test_samples : int, optional
-        Draws for each test input, m', by default m.
-    p, tau, correction, union, eta, guarantee
-        As in `BinCP`.
+        Draws for each test input, m'; by default m, or that of a calibrated rule.
+    score : str, (str, dict) or callable, optional
+        As in `sample_scores`.
     batch_size, device, progress
         As in `sample_scores`.
     seed : int, optional
         As in `sample_scores`. Whoever knows it knows the test noise: where the adversary may, or
         may learn of it from repeated answers, draw it from a secret source.
+    **settings
+        Settings of the rule, where `rule` is not given: `alpha`, which is needed, and `p`, `tau`,
+        `correction`, `union`, `eta` and `guarantee`, as in `BinCP`.
 
     Attributes
     ----------
-    certificate : Certificate
-        The certified bounds of `smoothing` over `ball`.
-    rule : BinCP
-        The decision rule; after `calibrate` it has the threshold and the smallest count.
+    n_samples, n_test_samples : int
+        m, and the m' that `calibrate` asks for. `predict` makes as many draws as the rule is for.
 
     Raises
     ------
     CertificateError
         If no certificate is registered for the scheme and the ball.
     TypeError, ValueError
-        As in `BinCP` and `sample_scores`.
+        As in `BinCP` and `sample_scores`; if `rule` is given with settings of a rule, or its
+        certificate is for other noise or another ball.
+
+    Notes
+    -----
+    *Ids.* The noise of an input is keyed by its id. Each call of `calibrate` and `predict` takes
+    the next ids that the object has not handed out yet, from 0 in each phase, so no two calls share
+    noise, also where one of them failed. Ids that are given as `indices` are taken as they are, and
+    may meet those handed out: give them in all calls or in none. Two objects with one seed, such as
+    a copy, a pickle or a forked process, start from equal ids and draw equal test noise. That keeps
+    the guarantee of each input, but an adversary may have seen the noise: give each its own seed.
+
+    *Threads.* Several threads may call `predict` on one object at once, and get different ids. The
+    module is in evaluation mode until the last of them is done. No thread may calibrate, assign
+    `rule`, or change the module (its weights, mode or device) while another one predicts.
 
     Examples
     --------
@@ -114,53 +135,70 @@ class RobustClassifier:
         smoothing: Smoothing,
         ball: Ball,
         *,
-        alpha: Level,
-        n_samples: int,
-        score: Score = "tps",
+        rule: Rule | None = None,
+        n_samples: int | None = None,
         n_test_samples: int | None = None,
-        p: Level | None = None,
-        tau: float | None = None,
-        correction: str = "mixture",
-        union: str = "paper",
-        eta: Level = 1e-3,
-        guarantee: str | tuple[str, Level] = "marginal",
+        score: Score = "tps",
         batch_size: int = 256,
         seed: int = 0,
         device: torch.device | str | None = None,
         progress: bool = False,
+        **settings: Any,
     ) -> None:
         self.model = as_model(model)
-        self.smoothing = smoothing
-        self.ball = ball
-        self.certificate = certify(smoothing, ball)
-        self.rule = BinCP(
-            self.certificate,
-            alpha=alpha,
-            p=p,
-            tau=tau,
-            correction=correction,
-            union=union,
-            eta=eta,
-            guarantee=guarantee,
+        self._smoothing, self._ball = smoothing, ball
+        self._certificate = certify(smoothing, ball)
+        self.rule = self._new_rule(settings) if rule is None else rule
+        if rule is not None and settings:
+            names = ", ".join(settings)
+            raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
+        self.n_samples, self.n_test_samples = _sizes(self.rule, n_samples, n_test_samples)
+        self._options = Options.checked(
+            score=score, batch_size=batch_size, seed=seed, device=device, progress=progress
         )
-        most = MAX_COUNT
-        self.n_samples = check_integer("n_samples", n_samples, low=1, high=most)
-        self.n_test_samples = (
-            self.n_samples
-            if n_test_samples is None
-            else check_integer("n_test_samples", n_test_samples, low=1, high=most)
-        )
-        self._options = {
-            "score": score,
-            "batch_size": batch_size,
-            "seed": seed,
-            "device": device,
-            "progress": progress,
-        }
-        check_options(**self._options)
-        self._sequential: SequentialRule | None = None
+        self._next_id = {"calibration": 0, "test": 0}
 
-    def calibrate(self, x: ArrayLike | Iterable[Any], y: ArrayLike | None = None) -> Self:
+    def _new_rule(self, settings: dict[str, Any]) -> BinCP:
+        if "alpha" not in settings:
+            raise TypeError("`alpha` must be given where `rule` is not")
+        return BinCP(self._certificate, **settings)
+
+    @property
+    def smoothing(self) -> Smoothing:
+        """The smoothing scheme."""
+        return self._smoothing
+
+    @property
+    def ball(self) -> Ball:
+        """The perturbations to withstand."""
+        return self._ball
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certified bounds of `smoothing` over `ball`."""
+        return self._certificate
+
+    @property
+    def rule(self) -> Rule:
+        """The decision rule; after `calibrate` it has the threshold and the smallest count.
+
+        Another one may be assigned; one whose certificate is for other noise or another ball is
+        refused.
+        """
+        return self._rule
+
+    @rule.setter
+    def rule(self, rule: Rule) -> None:
+        check_rule(rule, self._certificate)
+        self._rule = rule
+
+    def calibrate(
+        self,
+        x: ArrayLike | Iterable[Any],
+        y: ArrayLike | None = None,
+        *,
+        indices: ArrayLike | None = None,
+    ) -> Self:
         """Sample the scores of the calibration set and find the decision rule.
 
         Parameters
@@ -169,6 +207,9 @@ class RobustClassifier:
             Clean calibration inputs, or a loader that yields batches of inputs and labels.
         y : array-like (n,) of int
             Their labels in [0, K); not given with a loader.
+        indices : array-like (n,) of int, optional
+            Ids of the inputs, in their order over all batches of a loader; no two are equal. By
+            default ids that no call on this object was given before, see the notes of the class.
 
         Returns
         -------
@@ -180,10 +221,11 @@ class RobustClassifier:
         TypeError, ValueError
             As in `sample_scores`, and if the calibration set is empty.
         """
-        batches = _labelled_batches(x, y)
+        ids = None if indices is None else _all_ids(indices)
         all_scores, n_classes, start = [], None, 0
-        for inputs, labels in batches:
-            job = self._job(inputs, self.n_samples, "calibration", start)
+        for inputs, labels in _labelled_batches(x, y):
+            own = None if ids is None else ids[start : start + _length(inputs)]
+            job = self._job(inputs, self.n_samples, "calibration", own)
             scores, found = _engine.label_scores(job, labels)
             if n_classes not in (None, found):
                 raise ValueError(f"`model` must return {n_classes} logits as before, got {found}")
@@ -191,31 +233,39 @@ class RobustClassifier:
             n_classes, start = found, start + len(scores)
         if n_classes is None:
             raise ValueError("`x` must hold at least one calibration input, got an empty loader")
-        self._sequential = None
+        if ids is not None and len(ids) != start:
+            raise ValueError(f"`indices` must have shape ({start},), got {ids.shape}")
         self.rule.calibrate(
             np.concatenate(all_scores), n_classes=n_classes, n_test_samples=self.n_test_samples
         )
         return self
 
     def predict(
-        self, x: ArrayLike, *, sequential: bool = False, curtail: bool = True
+        self,
+        x: ArrayLike,
+        *,
+        indices: ArrayLike | None = None,
+        sequential: bool = False,
+        curtail: bool = True,
     ) -> PredictionSets:
         """Return the prediction sets of new inputs, which may have been perturbed.
 
-        Inputs get ids by position: those of equal position in two calls share their noise. That
-        keeps the guarantee of each input, but an adversary who adapts the next input to the last
-        answers may learn the noise; a service that faces one should use a new object, with a new
-        seed and a new calibration, now and then.
+        Every call draws new noise, unless `indices` asks for that of an earlier one. An adversary
+        who adapts the next input to the last answers learns nothing about the noise to come.
 
         An input is drawn until its last label is decided. The draws come in rounds over the inputs
         that are still undecided: many inputs in one call keep the batches full. Each label is
-        decided on the draws in their order, so the sets, the counts and the forward passes of an
-        input depend neither on the batch size nor on the other inputs.
+        decided on the draws in their order, and the noise of an input depends neither on the batch
+        size nor on the other inputs. The scores may: many models round differently in batches of
+        another size, in the last bits, which decides a score that is that close to the threshold.
 
         Parameters
         ----------
         x : tensor or array (n, ...)
             Test inputs.
+        indices : array-like (n,) of int, optional
+            Ids of the inputs; equal ids get equal noise. By default ids that no call on this object
+            was given before, see the notes of the class.
         sequential : bool, optional
             Decide by the sequential rule of `BinCP.sequential_rule`, which keeps the guarantee with
             far fewer draws. Its sets are not those of the fixed rule.
@@ -230,34 +280,34 @@ class RobustClassifier:
         Raises
         ------
         NotCalibratedError
-            If `calibrate` has not been called.
+            If neither `calibrate` was called nor a calibrated rule given.
         TypeError, ValueError
             As in `sample_scores`; and if `sequential` is true and `curtail` is not.
         """
-        if not hasattr(self.rule, "tau_"):
+        if not is_calibrated(self.rule):
             raise NotCalibratedError("call calibrate() before predict()")
         for name, flag in (("sequential", sequential), ("curtail", curtail)):
             if not isinstance(flag, bool):
                 raise TypeError(f"`{name}` must be a bool, got {flag!r}")
         if sequential and not curtail:
             raise ValueError("`curtail` must be True for sequential prediction, got False")
-        job = self._job(x, self.n_test_samples, "test", 0)
+        rule = self.rule
+        assert rule.n_test_samples_ is not None  # calibrated on samples
+        job = self._job(x, rule.n_test_samples_, "test", indices)
         return self._predict_early(job, sequential) if curtail else self._predict_all(job)
 
     def _predict_all(self, job: Job) -> PredictionSets:
         counts, dtype = _engine.count(job, self.rule.tau_)
         self._check_dtype(dtype)
         sets = self.rule.predict_set_from_counts(counts)
-        return PredictionSets(sets, counts, np.full(len(counts), self.n_test_samples))
+        return PredictionSets(sets, counts, np.full(len(counts), job.n_samples))
 
     def _predict_early(self, job: Job, sequential: bool) -> PredictionSets:
         if sequential:
-            if self._sequential is None:
-                self._sequential = self.rule.sequential_rule()
-            boundaries = self._sequential
+            boundaries = self.rule.sequential_rule()
         else:
             assert self.rule.min_count_ is not None  # calibrated on samples
-            boundaries = SequentialRule.curtailed(self.rule.min_count_, self.n_test_samples)
+            boundaries = SequentialRule.curtailed(self.rule.min_count_, job.n_samples)
         labels, dtype = _engine.decide(job, self.rule.tau_, boundaries, self.rule.n_classes_)
         self._check_dtype(dtype)
         return PredictionSets(labels.accepted, labels.counts, labels.draws.astype(np.int64))
@@ -269,17 +319,53 @@ class RobustClassifier:
                 f"got {dtype}"
             )
 
-    def _job(self, x: Any, n_samples: int, phase: Phase, first_id: int) -> Job:
-        options: dict[str, Any] = self._options
-        job = Job.checked(
-            self.model, x, self.smoothing, n_samples, phase=phase, first_id=first_id, **options
+    def _job(self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None) -> Job:
+        job = Job.of(
+            self.model, x, self.smoothing, n_samples, self._options, phase=phase, indices=indices
         )
         dim = getattr(self.ball, "dim", None)
         if dim is not None and job.x.size != dim * len(job.x):
             raise ValueError(
                 f"`x` must have {dim} elements an input, as {self.ball}, got shape {job.x.shape}"
             )
-        return job
+        return job if indices is not None else replace(job, ids=self._new_ids(phase, len(job.x)))
+
+    def _new_ids(self, phase: Phase, n: int) -> IntArray:
+        """Return ids that no other call gets, of whatever thread and however this one ends."""
+        with _id_lock:
+            first = self._next_id[phase]
+            self._next_id[phase] = first + n
+        return np.arange(first, first + n)
+
+
+def _sizes(rule: Rule, n_samples: int | None, n_test_samples: int | None) -> tuple[int, int]:
+    """Return m and m'; a calibrated rule has both, and is for its own m' only."""
+    known, known_test = (
+        (rule.n_samples_, rule.n_test_samples_) if is_calibrated(rule) else (None, None)
+    )
+    if n_samples is None and known is None:
+        raise TypeError("`n_samples` must be given where `rule` is not calibrated, got None")
+    m = check_integer("n_samples", known if n_samples is None else n_samples, low=1, high=MAX_COUNT)
+    if n_test_samples is None:
+        return m, known_test or m
+    m_test = check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
+    if known_test not in (None, m_test):
+        raise ValueError(
+            f"`n_test_samples` must be the m' = {known_test} that `rule` was calibrated for, "
+            f"got {m_test}"
+        )
+    return m, m_test
+
+
+def _length(inputs: Any) -> int:
+    """Return how many inputs there are; 0 for what is no array, which is refused later."""
+    return next(iter(getattr(inputs, "shape", ())), 0)
+
+
+def _all_ids(indices: ArrayLike) -> IntArray:
+    """Return the ids of a whole calibration set, which differ over all its batches."""
+    ids = integers("indices", indices)
+    return check_indices(ids, ids.size, "calibration")
 
 
 def _labelled_batches(x: Any, y: ArrayLike | None) -> Iterator[tuple[Any, Any]]:

@@ -14,7 +14,7 @@ from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.noise import _keys, _laws
 from bincp.noise._keys import IntArray
 from bincp.sampling._jobs import Job, Model, integers
-from bincp.scores import NAMED_SCORES
+from bincp.sampling._modes import evaluation_mode
 
 
 def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:
@@ -121,7 +121,7 @@ class _Batch:
 
 
 def _reached(scores: torch.Tensor, tau: float) -> torch.Tensor:
-    return scores >= torch.tensor(tau, dtype=scores.dtype)
+    return scores >= torch.tensor(tau, dtype=scores.dtype, device=scores.device)
 
 
 def _dtype_name(scores: torch.Tensor) -> str:
@@ -207,7 +207,10 @@ def noisy(
     # A fresh tensor each time: the model may keep it, and a copy to the device may still read it.
     dtype = torch.float32 if job.x.dtype == np.float32 else torch.float64
     rows = torch.empty(
-        (len(sources), *job.x.shape[1:]), dtype=dtype, pin_memory=job.device.type == "cuda"
+        (len(sources), *job.x.shape[1:]),
+        dtype=dtype,
+        device="cpu",
+        pin_memory=job.device.type == "cuda",
     )
     first, last = sources[0], sources[-1] + 1
     _laws.fill(
@@ -227,32 +230,12 @@ def scores_of(job: Job, inputs: torch.Tensor, sources: IntArray, draws: IntArray
     """Evaluate the model on noisy inputs and return the scores of all labels."""
     logits = job.model(inputs)
     _check_logits(logits, len(sources))
-    return _scores(job, logits, sources, draws)
 
+    def numbers() -> torch.Tensor:
+        u = _keys.score_numbers(job.ids[sources], draws, phase=job.phase, seed=job.seed)
+        return torch.from_numpy(u).to(logits.device, torch.float64)[:, None]
 
-def _scores(job: Job, logits: torch.Tensor, sources: IntArray, draws: IntArray) -> torch.Tensor:
-    if callable(job.score):
-        scores = job.score(logits)
-        if not isinstance(scores, torch.Tensor):
-            raise TypeError(f"`score` must return a tensor, got {type(scores).__name__}")
-        if scores.shape != logits.shape or not scores.is_floating_point():
-            raise ValueError(
-                f"`score` must return floating-point numbers of shape {tuple(logits.shape)}, "
-                f"got {scores.dtype} of shape {tuple(scores.shape)}"
-            )
-        return _widened(scores)
-    named = NAMED_SCORES[job.score]
-    logits = _widened(logits)
-    values = logits if named.of_logits else logits.softmax(-1)
-    if not named.random:
-        return named.formula(values)  # type: ignore[no-any-return]
-    u = _keys.score_numbers(job.ids[sources], draws, phase=job.phase, seed=job.seed)
-    numbers = torch.from_numpy(u).to(logits.device, torch.float64)[:, None]
-    return named.formula(values, numbers)  # type: ignore[no-any-return]
-
-
-def _widened(values: torch.Tensor) -> torch.Tensor:
-    return values if values.dtype == torch.float64 else values.float()
+    return job.score(logits, numbers)
 
 
 def _check_logits(logits: object, n_rows: int) -> None:
@@ -272,17 +255,3 @@ def _evaluating(model: Model) -> Iterator[None]:
     """Set evaluation mode, without gradients."""
     with evaluation_mode(model), torch.no_grad():
         yield
-
-
-@contextmanager
-def evaluation_mode(model: Model) -> Iterator[None]:
-    """Set evaluation mode; every submodule gets its own mode back."""
-    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
-    modes = [module.training for module in modules]
-    try:
-        if isinstance(model, torch.nn.Module):
-            model.eval()
-        yield
-    finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode

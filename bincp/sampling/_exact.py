@@ -9,8 +9,8 @@ from bincp._utils.validation import check_threshold
 from bincp.adapters import ModelLike
 from bincp.noise._copies import Enumeration, copies_of
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job, Score, integers
-from bincp.scores import NAMED_SCORES
+from bincp.sampling._jobs import Job, integers
+from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
 
 
@@ -96,7 +96,7 @@ def exact_probabilities(
         device=device,
         progress=progress,
     )
-    if isinstance(score, str) and NAMED_SCORES[score].random:
+    if job.score.random:
         raise ValueError(f"`score` must not be random for exact probabilities, got {score!r}")
     own = None if labels is None else _labels(labels, len(job.x))
     counts = _engine.count(job, threshold)[0]

@@ -11,7 +11,8 @@ from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
 from bincp.adapters import ModelLike
 from bincp.noise._keys import Phase
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job, Score
+from bincp.sampling._jobs import Job
+from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
 
 

@@ -13,13 +13,39 @@ from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.noise import _keys, _laws
 from bincp.noise._keys import IntArray, Phase
-from bincp.scores import NAMED_SCORES
+from bincp.sampling._scoring import Score, Scoring, scoring_of
 
 Model: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 """A torch.nn.Module or another callable: a batch (b, ...) to logits (b, K)."""
 
-Score: TypeAlias = str | Callable[[torch.Tensor], torch.Tensor]
-"""The name of a score in `bincp.scores`, or a callable: logits (b, K) to scores (b, K)."""
+
+@dataclass(frozen=True)
+class Options:
+    """Checked arguments of sampling that do not depend on the inputs."""
+
+    score: Scoring
+    batch_size: int
+    seed: int
+    device: torch.device | None
+    progress: bool
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        score: Score,
+        batch_size: int,
+        seed: int,
+        device: torch.device | str | None,
+        progress: bool,
+    ) -> Self:
+        scoring = scoring_of(score)
+        batch_size = check_integer("batch_size", batch_size, low=1)
+        _keys.check_seed(seed)
+        place = None if device is None else _checked_device(device)
+        if not isinstance(progress, bool):
+            raise TypeError(f"`progress` must be a bool, got {progress!r}")
+        return cls(scoring, batch_size, seed, place, progress)
 
 
 @dataclass(frozen=True)
@@ -32,7 +58,7 @@ class Job:
     n_samples: int
     phase: Phase
     ids: IntArray
-    score: Score
+    score: Scoring
     batch_size: int
     seed: int
     device: torch.device
@@ -48,64 +74,81 @@ class Job:
         *,
         phase: Phase,
         indices: ArrayLike | None = None,
-        first_id: int = 0,
-        score: Score,
-        batch_size: int,
-        seed: int,
-        device: torch.device | str | None,
-        progress: bool,
+        **options: Any,
     ) -> Self:
-        evaluated = as_model(model)
+        """Check all arguments; ``options`` are those of `Options.checked`."""
+        return cls.of(
+            as_model(model),
+            x,
+            smoothing,
+            check_integer("n_samples", n_samples, low=1, high=MAX_COUNT),
+            Options.checked(**options),
+            phase=phase,
+            indices=indices,
+        )
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        x: ArrayLike,
+        smoothing: object,
+        n_samples: int,
+        options: Options,
+        *,
+        phase: Phase,
+        indices: ArrayLike | None = None,
+    ) -> Self:
+        """Check the inputs and their ids, which are positions by default; the rest is checked."""
         inputs = _host_inputs(x)
         _laws.check_inputs(smoothing, inputs)
         _keys.check_phase(phase)
-        if indices is None:
-            indices = np.arange(first_id, first_id + len(inputs))
-        check_options(score, batch_size, seed, device, progress)
-        place = _place(evaluated, x, device)
-        _check_dtypes(evaluated, inputs)
+        ids = _keys.check_indices(_on_host("indices", indices), len(inputs), phase)
+        _check_dtypes(model, inputs)
         return cls(
-            model=evaluated,
+            model=model,
             x=inputs,
             smoothing=smoothing,
-            n_samples=check_integer("n_samples", n_samples, low=1, high=MAX_COUNT),
+            n_samples=n_samples,
             phase=phase,
-            ids=_keys.check_indices(_on_host(indices), len(inputs), phase),
-            score=score,
-            batch_size=int(batch_size),
-            seed=seed,
-            device=place,
-            progress=progress,
+            ids=ids,
+            score=options.score,
+            batch_size=options.batch_size,
+            seed=options.seed,
+            device=_place(model, x, options.device),
+            progress=options.progress,
         )
 
 
-def check_options(score: Any, batch_size: Any, seed: Any, device: Any, progress: Any) -> None:
-    if not (isinstance(score, str) or callable(score)):
-        raise TypeError(f"`score` must be a name or a callable, got {score!r}")
-    if isinstance(score, str) and score not in NAMED_SCORES:
-        raise ValueError(f"`score` must be one of {', '.join(NAMED_SCORES)}, got {score!r}")
-    check_integer("batch_size", batch_size, low=1)
-    _keys.check_seed(seed)
-    if not isinstance(device, torch.device | str | None):
+def _checked_device(device: object) -> torch.device:
+    """Return a device that exists and gives back what is copied to it, or refuse it."""
+    if not isinstance(device, torch.device | str):
         raise TypeError(f"`device` must be a torch.device or a str, got {device!r}")
-    if not isinstance(progress, bool):
-        raise TypeError(f"`progress` must be a bool, got {progress!r}")
+    try:
+        place = torch.device(device)
+        kept = float(torch.ones(1, device="cpu").to(place).to("cpu"))
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise ValueError(
+            f"`device` must be a torch device that exists and holds data, got {device!r}: {error}"
+        ) from None
+    if kept != 1:
+        raise ValueError(f"`device` must hold data, got {device!r}, which turned 1 into {kept}")
+    return place
 
 
-def _place(model: Model, x: object, device: torch.device | str | None) -> torch.device:
+def _place(model: Model, x: object, device: torch.device | None) -> torch.device:
     """Return where to evaluate, and move a module there if it was said where."""
+    if not isinstance(model, torch.nn.Module):
+        given = x.device if isinstance(x, torch.Tensor) else torch.device("cpu")
+        return given if device is None else device
+    places = [tensor.device for tensor in (*model.parameters(), *model.buffers())]
+    if any(place.type == "meta" for place in places):
+        raise ValueError("`model` must hold its weights, got some on the device 'meta'")
     if device is not None:
-        try:
-            place = torch.device(device)
-            torch.empty(0, device=place)
-        except (RuntimeError, AssertionError) as error:
-            raise ValueError(f"`device` must be a torch device, got {device!r}: {error}") from None
-        if isinstance(model, torch.nn.Module):
-            model.to(place)
-        return place
-    if isinstance(model, torch.nn.Module):
-        for tensor in (*model.parameters(), *model.buffers()):
-            return tensor.device
+        model.to(device)
+        return device
+    if places:
+        return places[0]
     return x.device if isinstance(x, torch.Tensor) else torch.device("cpu")
 
 
@@ -124,14 +167,18 @@ def _check_dtypes(model: Model, inputs: npt.NDArray[Any]) -> None:
 
 def integers(name: str, value: ArrayLike) -> IntArray:
     """Return integers of any sign; their range is checked where it is known."""
-    array = as_array(name, _on_host(value))
+    array = as_array(name, _on_host(name, value))
     if array.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
     return array.astype(np.int64)
 
 
-def _on_host(value: Any) -> Any:
-    return value.detach().cpu() if is_tensor(value) else value
+def _on_host(name: str, value: Any) -> Any:
+    if not is_tensor(value):
+        return value
+    if value.device.type == "meta":
+        raise ValueError(f"`{name}` must hold data, got a tensor on the device 'meta'")
+    return value.detach().cpu()
 
 
 def _host_inputs(x: object) -> npt.NDArray[Any]:
@@ -139,4 +186,4 @@ def _host_inputs(x: object) -> npt.NDArray[Any]:
         raise TypeError(f"`x` must be a tensor or an array, got {type(x).__name__}")
     if isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16:
         raise ValueError("`x` must be float32 or float64, got torch.bfloat16")
-    return as_array("x", _on_host(x))
+    return as_array("x", _on_host("x", x))

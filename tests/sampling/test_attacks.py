@@ -382,7 +382,7 @@ class TestBadInput:
             ({"n_samples": 0}, ValueError, "`n_samples` must be in"),
             ({"tau": np.nan}, ValueError, "`tau` must not be NaN"),
             ({"temperature": 0.0}, ValueError, "`temperature` must be finite and > 0"),
-            ({"score": "lac"}, ValueError, "`score` must be one of"),
+            ({"score": "ptt"}, ValueError, "`score` must be one of"),
             ({"model": lambda x: x[:, :2] * torch.nan}, ValueError, "`model` must not give NaN"),
         ],
     )

@@ -66,6 +66,8 @@ class TestNumbers:
         ).reshape(5, 7)
         expected = {
             "tps": scores.tps(values),
+            "lac": scores.tps(values),
+            "thr": scores.tps(values),
             "aps": scores.aps(values, u),
             "raps": scores.raps(values, u),
             "margin": scores.margin(values),
@@ -335,12 +337,18 @@ class TestBadInput:
             ({"indices": [0, 1]}, ValueError, r"`indices` must have shape \(3,\), got \(2,\)"),
             ({"indices": [0, 1, -1]}, ValueError, r"`indices` .* got -1 at index \(2,\)"),
             ({"indices": [0, 1, 1]}, ValueError, "`indices` must differ .* got 1 more than once"),
-            ({"score": "lac"}, ValueError, "one of aps, logit, margin, raps, tps, got 'lac'"),
-            ({"score": 1}, TypeError, "`score` must be a name or a callable, got 1"),
+            ({"score": "ptt"}, ValueError, "one of aps, lac, .*, tps, got 'ptt'"),
+            ({"score": 1}, TypeError, "`score` must be a name, a pair .* or a callable, got 1"),
+            ({"score": ("raps",)}, TypeError, "`score` must be a name, a pair .*, got"),
+            ({"score": ("raps", 0.1)}, TypeError, "`score` must be a name, a pair .*, got"),
+            ({"score": ("rasp", {})}, ValueError, "`score` must be one of .*, got 'rasp'"),
+            ({"score": ("raps", {"k": 1})}, TypeError, "parameters penalty, k_reg, got 'k'"),
+            ({"score": ("raps", {"k_reg": -1})}, ValueError, "`k_reg` must be at least 0, got -1"),
+            ({"score": ("tps", {"u": 1})}, TypeError, "`score` must take no parameters, got 'u'"),
             ({"batch_size": 0}, ValueError, "`batch_size` must be at least 1"),
             ({"seed": 2**64}, ValueError, "`seed` must be in"),
             ({"seed": -1}, ValueError, "`seed` must be in"),
-            ({"device": "gpu"}, ValueError, "`device` must be a torch device, got 'gpu'"),
+            ({"device": "gpu"}, ValueError, "`device` must be a torch device .*, got 'gpu'"),
             ({"device": 1.0}, TypeError, "`device` must be a torch.device or a str, got 1.0"),
             ({"progress": 1}, TypeError, "`progress` must be a bool, got 1"),
         ],
@@ -566,7 +574,7 @@ class TestRobustClassifier:
         [
             (lambda x, y: classifier(n_samples=0), ValueError, "`n_samples` must be in"),
             (lambda x, y: classifier(n_test_samples=-1), ValueError, "`n_test_samples` must be in"),
-            (lambda x, y: classifier(score="lac"), ValueError, "`score` must be one of"),
+            (lambda x, y: classifier(score="ptt"), ValueError, "`score` must be one of"),
             (lambda x, y: classifier(alpha=1.5), ValueError, "`alpha` must be in"),
             (lambda x, y: classifier(seed=-1), ValueError, "`seed` must be in"),
             (lambda x, y: classifier().calibrate(x), TypeError, "`y` must be given"),
@@ -585,19 +593,35 @@ class TestRobustClassifier:
             call(*data)
 
 
+class FixedRule:
+    """A calibrated rule with other boundaries: labels on both sides, and some close to them."""
+
+    def __init__(self, rule, sequential_rule):
+        self.rule, self.boundaries = rule, sequential_rule
+        self.min_count_ = sequential_rule.min_count
+
+    def __getattr__(self, name):
+        return getattr(self.rule, name)
+
+    def sequential_rule(self):
+        return self.boundaries
+
+
 class TestEarlyStopping:
     """`predict` stops drawing an input when its last label is decided."""
 
     @pytest.fixture(params=[False, True], ids=["curtailed", "sequential"])
     def calibrated(self, request, data):
-        """A calibrated classifier, its boundaries, and all hits (n, K, m') of the test inputs."""
+        """Make classifiers of one rule; with its boundaries and all hits (n, K, m')."""
         x, y = data
-        ours = classifier(n_samples=128, n_test_samples=40, seed=3).calibrate(x[:200], y[:200])
-        ours.rule.min_count_ = 20  # labels on both sides, and some close to it
-        boundary = boundaries(20, 40, 2.5 if request.param else 1e9)
-        ours.rule.sequential_rule = lambda: boundary
+        fitted = classifier(n_samples=128, n_test_samples=40, seed=3).calibrate(x[:200], y[:200])
+        rule = FixedRule(fitted.rule, boundaries(20, 40, 2.5 if request.param else 1e9))
         scores = sample_scores(first_coordinates, x[200:], Gaussian(0.5), 40, phase="test", seed=3)
-        return ours, request.param, boundary, scores >= np.float32(ours.rule.tau_)
+
+        def make(model=first_coordinates, **options):
+            return RobustClassifier(model, Gaussian(0.5), L2(0.1), rule=rule, seed=3, **options)
+
+        return make, request.param, rule.boundaries, scores >= np.float32(rule.tau_)
 
     @staticmethod
     def one_at_a_time(rule, hits):
@@ -613,9 +637,9 @@ class TestEarlyStopping:
         return counts, exits, accepted
 
     def test_labels_are_frozen_at_their_own_exits(self, calibrated, data):
-        ours, sequential, rule, hits = calibrated
+        make, sequential, rule, hits = calibrated
         counts, exits, accepted = self.one_at_a_time(rule, hits)
-        got = ours.predict(data[0][200:], sequential=sequential)
+        got = make().predict(data[0][200:], sequential=sequential)
         np.testing.assert_array_equal(got.sets, accepted)
         np.testing.assert_array_equal(got.counts, counts)
         assert (got.counts.dtype, got.forward_passes.dtype) == (np.int32, np.int64)
@@ -628,7 +652,8 @@ class TestEarlyStopping:
         x, y = data
         for p in (0.3, 0.6, 0.9):
             ours = classifier(n_samples=64, p=p, correction="none").calibrate(x[:200], y[:200])
-            early, full = ours.predict(x[200:]), ours.predict(x[200:], curtail=False)
+            early = ours.predict(x[200:], indices=range(200))
+            full = ours.predict(x[200:], indices=range(200), curtail=False)
             np.testing.assert_array_equal(early.sets, full.sets)
             assert (early.counts <= full.counts).all()
             assert (early.forward_passes <= 64).all()
@@ -637,25 +662,20 @@ class TestEarlyStopping:
 
     @pytest.mark.parametrize("batch_size", [1, 7, 1000])
     def test_batch_size_and_company_change_nothing(self, calibrated, data, batch_size):
-        ours, sequential, _, _ = calibrated
+        make, sequential, _, _ = calibrated
         x = data[0][200:]
-        expected = ours.predict(x, sequential=sequential)
-        options = ours._options
-        try:
-            ours._options = {**options, "batch_size": batch_size}
-            n = 200 if batch_size == 1000 else 20
-            got = ours.predict(x[:n], sequential=sequential)
-        finally:
-            ours._options = options
+        expected = make().predict(x, sequential=sequential)
+        n = 200 if batch_size == 1000 else 20
+        got = make(batch_size=batch_size).predict(x[:n], sequential=sequential)
         for name in ("sets", "counts", "forward_passes"):
             np.testing.assert_array_equal(getattr(got, name), getattr(expected, name)[:n])
 
     @pytest.mark.parametrize("share", [1, 3, 10**9])
     def test_rounds_change_no_set(self, calibrated, data, share, monkeypatch):
-        ours, sequential, _, hits = calibrated
-        expected = ours.predict(data[0][200:], sequential=sequential)
+        make, sequential, _, hits = calibrated
+        expected = make().predict(data[0][200:], sequential=sequential)
         monkeypatch.setattr("bincp.calibration._sequential._SHARE_OF_A_ROUND", share)
-        got = ours.predict(data[0][200:], sequential=sequential)
+        got = make().predict(data[0][200:], sequential=sequential)
         np.testing.assert_array_equal(got.sets, expected.sets)
         np.testing.assert_array_equal(got.counts, expected.counts)
         if share == 10**9:  # no draw more than what is needed for certain
@@ -663,18 +683,14 @@ class TestEarlyStopping:
             np.testing.assert_array_equal(got.forward_passes, last)
 
     def test_forward_passes_are_the_rows_that_the_model_saw(self, calibrated, data):
-        ours, sequential, _, _ = calibrated
+        make, sequential, _, _ = calibrated
         rows = []
 
         def counting(x):
             rows.append(len(x))
             return first_coordinates(x)
 
-        model, ours.model = ours.model, counting
-        try:
-            got = ours.predict(data[0][200:], sequential=sequential)
-        finally:
-            ours.model = model
+        got = make(model=counting).predict(data[0][200:], sequential=sequential)
         assert sum(rows) == got.forward_passes.sum()
         # Rounds are few, and all batches but the last one of each are full.
         assert sum(n < 256 for n in rows) <= 30
@@ -750,13 +766,14 @@ class TestMixture:
         )
         full = ours.predict(x[200:], curtail=False)
         np.testing.assert_array_equal(full.sets, rule.predict_set(np.ascontiguousarray(scores)))
-        np.testing.assert_array_equal(ours.predict(x[200:]).sets, full.sets)
+        ids = range(200)
+        np.testing.assert_array_equal(ours.predict(x[200:], indices=ids).sets, full.sets)
         assert 0.9 <= full.sets.sum(axis=1).mean() < K
 
         sequential = rule.sequential_rule()
         labels = sequential.start((200, K))
         labels.update(scores >= np.float32(rule.tau_))
-        early = ours.predict(x[200:], sequential=True)
+        early = ours.predict(x[200:], indices=ids, sequential=True)
         np.testing.assert_array_equal(early.sets, labels.accepted)
         np.testing.assert_array_equal(early.counts, labels.counts)
         assert early.forward_passes.mean() < 0.8 * m_test
