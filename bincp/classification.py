@@ -24,13 +24,19 @@ from bincp._utils.bisection import last_double
 from bincp._utils.levels import Level, check_level
 from bincp._utils.validation import MAX_COUNT
 from bincp.balls import Ball
-from bincp.certificates import Certificate, as_certificate
-from bincp.certificates import certify as certificate_of
+from bincp.certificates import Certificate, as_certificate, certify
 from bincp.errors import AbstentionWarning
 from bincp.intervals import clopper_pearson_lower, clopper_pearson_upper
 from bincp.smoothing import Smoothing
 
-__all__ = ["ABSTAIN", "CertifiedLabels", "certified_accuracy", "certify", "is_certified", "predict"]
+__all__ = [
+    "ABSTAIN",
+    "CertifiedLabels",
+    "certified_accuracy",
+    "certified_labels",
+    "is_certified",
+    "predict",
+]
 
 ABSTAIN = -1
 """The label of an input on which the smoothed classifier abstains."""
@@ -93,7 +99,7 @@ def predict(counts: ArrayLike, *, alpha: Level = 0.001) -> npt.NDArray[np.int64]
 
     See Also
     --------
-    certify : Labels with a radius.
+    certified_labels : Labels with a radius.
 
     Notes
     -----
@@ -123,7 +129,7 @@ def predict(counts: ArrayLike, *, alpha: Level = 0.001) -> npt.NDArray[np.int64]
     return np.where(decided, votes.argmax(axis=1), ABSTAIN)
 
 
-def certify(
+def certified_labels(
     selection_counts: ArrayLike,
     counts: ArrayLike,
     smoothing: Smoothing,
@@ -145,9 +151,9 @@ def certify(
         Votes that bound its probability, of draws that are independent of the selection: bounding
         the winner by the votes that made it win is biased.
     smoothing : Smoothing
-        What the votes were drawn with.
+        The scheme that the votes were drawn with.
     ball : callable
-        From a radius to a ball that grows with it: ``bincp.balls.L2``,
+        Maps a radius to a ball that grows with it: ``bincp.balls.L2``,
         ``lambda r: bincp.balls.Linf(r, dim=784)``.
     alpha : int, float, str, Decimal or Fraction
         Error probability for an input, in (0, 1).
@@ -178,7 +184,7 @@ def certify(
     See Also
     --------
     is_certified : For one ball, of any kind.
-    certified_accuracy : What is left of the accuracy at each radius.
+    certified_accuracy : The accuracy that is certified at each radius.
 
     Notes
     -----
@@ -195,10 +201,11 @@ def certify(
     Examples
     --------
     >>> from bincp.balls import L2
-    >>> from bincp.classification import certify
+    >>> from bincp.classification import certified_labels
     >>> from bincp.smoothing import Gaussian
     >>> selection_counts = [[95, 5, 0], [52, 47, 1]]
-    >>> certified = certify(selection_counts, [[991, 9, 0], [509, 480, 11]], Gaussian(0.25), L2)
+    >>> counts = [[991, 9, 0], [509, 480, 11]]
+    >>> certified = certified_labels(selection_counts, counts, Gaussian(0.25), L2)
     >>> certified.labels, certified.radii.round(4)
     (array([ 0, -1]), array([0.5011, 0.    ]))
     """
@@ -226,7 +233,7 @@ def is_certified(
     """Say for which inputs the label is certified over one perturbation ball.
 
     With probability at least ``1 - alpha`` over the votes, the smoothed classifier gives the
-    selected label to every input in the ball, where it is said to.
+    selected label to every input in the ball around an input for which the answer is True.
 
     Parameters
     ----------
@@ -235,9 +242,9 @@ def is_certified(
     counts : int array (n, K)
         Votes that bound its probability, of draws that are independent of the selection.
     certificate : Certificate
-        Of the smoothing scheme for the ball.
+        Certificate for the noise that the votes were drawn with and the ball to defend against.
     alpha, multiclass
-        As in `certify`.
+        As in `certified_labels`.
 
     Returns
     -------
@@ -253,7 +260,7 @@ def is_certified(
     CertificateError
         If `multiclass` is true and the certificate does not know its inverted ball.
     TypeError, ValueError
-        As in `certify`.
+        As in `certified_labels`.
 
     Notes
     -----
@@ -285,7 +292,7 @@ def certified_accuracy(
     Parameters
     ----------
     labels : int array (n,)
-        As `certify` returns them; `ABSTAIN` is never right.
+        As `certified_labels` returns them; `ABSTAIN` is never right.
     radii : float array (n,)
         Certified radii, at least 0.
     true_labels : int array (n,)
@@ -371,7 +378,7 @@ def _largest_radius(
     """Return the largest radius at which the label is certified, minus infinity if none is."""
 
     def holds(radius: float) -> bool:
-        certificate = certificate_of(smoothing, ball(radius))
+        certificate = certify(smoothing, ball(radius))
         most = 0.5 if rival is None else certificate.inverse().upper(rival)
         return certificate.lower(own) > most
 

@@ -1123,7 +1123,7 @@ def certified(name: str, selection: np.ndarray, votes: np.ndarray) -> Entries:
     truth = np.arange(len(votes)) % 3
     for (label, (scheme, ball)), multiclass in itertools.product(families.items(), (False, True)):
         given = {"alpha": 0.01, "multiclass": multiclass}
-        found = classification.certify(selection, votes, scheme, ball, **given)
+        found = classification.certified_labels(selection, votes, scheme, ball, **given)
         at = f"{name}/{label}/{multiclass}"
         yield f"{at}/labels", found.labels
         yield f"{at}/radii", found.radii

@@ -1,11 +1,14 @@
 """Monte-Carlo scores of smoothed torch models, and prediction sets from a model in one object.
 
-The noise is keyed by (seed, phase, input id, draw), see `bincp.noise`: results do not depend on the
-batch size, the order of the inputs or the device, beyond what the model itself adds (the last bits
-of a matrix product may depend on the shape of the batch). It is drawn on the CPU, in float32, and
-copied to the device, while the device works on the batch before.
+The noise is keyed by (seed, phase, input id, draw), see `bincp.noise`, and depends neither on the
+batch size, nor on the order of the inputs, nor on the device. The scores may, through the model:
+the last bits of a matrix product often depend on the shape of the batch. Noise is drawn on the CPU,
+in float32, and copied to the device, while the device works on the batch before.
 
-What the guarantee needs of the noise, in plain words:
+All functions here may be called from several threads at once; `sample_scores` and
+`RobustClassifier` say which changes of shared objects must wait.
+
+The guarantee rests on three properties of the noise:
 
 * The draws of one calibration input are independent, and so are those of different calibration
   inputs: calibration ids must differ, over all calls that make up one calibration.

@@ -30,7 +30,8 @@ def exact_probabilities(
 
     All `smoothing.levels` noised copies of each input are evaluated, so there is no sampling error
     to correct, no seed to keep secret, and the prediction sets depend on nothing random: calibrate
-    with `BinCP.calibrate_exact`, predict with `BinCP.predict_set_exact`.
+    with `BinCP.calibrate_exact`, predict with `BinCP.predict_set_exact`. The note on threads of
+    `sample_scores` holds here, too.
 
     Parameters
     ----------
@@ -45,10 +46,11 @@ def exact_probabilities(
         A derandomised scheme; SplittingNoise with a grid.
     tau : float
         Threshold, fixed in advance; compared as ``score >= tau`` in the dtype of the scores.
-    score : str or callable, optional
-        As in `sample_scores`, but "aps" and "raps", which draw a random number, are refused.
+    score : str, (str, dict) or callable, optional
+        As in `sample_scores`; scores that draw random numbers, such as "aps", are refused.
     labels : array-like (n,) of int, optional
-        If given, only the probabilities of these labels are returned: what calibration needs.
+        If given, only the probabilities of these labels are returned, which is all that
+        calibration needs.
     batch_size, device, progress
         As in `sample_scores`.
 

@@ -36,34 +36,39 @@ def sample_scores(
     Parameters
     ----------
     model : torch.nn.Module or callable, or a classifier of scikit-learn or ART
-        Maps a batch (b, ...) to logits (b, K); `bincp.adapters.as_model` says what else there is,
-        and what needs its options. A module is evaluated in eval mode, and each of its
-        submodules gets its own mode back afterwards; no gradients are recorded.
+        Maps a batch (b, ...) to logits (b, K); `bincp.adapters.as_model` says which other models
+        there are, and which of them need its options. A module is evaluated in evaluation mode, and
+        each of its submodules gets its own mode back afterwards; no gradients are recorded. An
+        exported program or a frozen script module keeps the mode in which it was made.
     x : tensor or array (n, ...)
         Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor on
         another device is copied to the CPU, where the noise is drawn.
     smoothing : Smoothing
-        The smoothing scheme, one of `bincp.smoothing`. What inputs each needs, `bincp.noise.draw`
-        says.
+        The smoothing scheme, one of `bincp.smoothing`. `bincp.noise.draw` says which inputs each
+        takes.
     n_samples : int
         Draws for each input, m.
     phase : "calibration" or "test"
-        What the scores are for. The phases use independent noise, see `bincp.sampling`.
+        The purpose of the scores. The phases use independent noise, see `bincp.sampling`.
     indices : array-like (n,) of int, optional
-        Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise. If
-        one calibration takes several calls, pass ids that differ over all of them.
-    score : str or callable, optional
-        "tps", "aps", "raps", "margin" or "logit" (see `bincp.scores`; aps and raps draw a new keyed
-        number for each evaluation), or a callable that maps logits (b, K) to scores (b, K).
+        Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise, in
+        this call and in every other one with the same phase and seed, see the notes.
+    score : str, (str, dict) or callable, optional
+        The name of a score of `bincp.scores`: "tps" (also "lac" or "thr"), "aps", "raps", "margin"
+        or "logit". A pair gives its parameters: ``("raps", {"penalty": 0.1, "k_reg": 2})``. For
+        aps and raps a new keyed number is drawn for each evaluation of the model. Or a callable
+        that maps logits (b, K) to scores (b, K); if it has a keyword-only argument ``uniform``
+        without a default, it gets these numbers, in (0, 1], as a float64 tensor (b, 1).
     labels : array-like (n,) of int, optional
-        If given, only the scores of these labels are kept: what calibration needs.
+        If given, only the scores of these labels are kept, which is all that calibration needs.
     batch_size : int, optional
         Rows of a forward pass. A batch may hold several draws of several inputs.
     seed : int, optional
         In [0, 2**64).
     device : torch.device or str, optional
         Where the model is evaluated; a module is moved there, and stays there. By default, where
-        the module is, or else where `x` is.
+        the module is, or else where `x` is. Refused if it does not exist or, as "meta", holds no
+        data.
     progress : bool, optional
         Show a progress bar (needs tqdm).
 
@@ -80,6 +85,17 @@ def sample_scores(
     ValueError
         If an argument has a wrong value, shape or dtype (labels out of range, equal ids in the
         calibration phase, inputs of 16 bits), or the model returns a wrong shape or a NaN.
+
+    Notes
+    -----
+    *Ids.* Two calls without `indices`, with one phase and one seed, draw the same noise for inputs
+    of equal position. Scores of one calibration set that come from several such calls void the
+    guarantee: pass ids that differ over all the calls. Test inputs may share noise, unless an
+    adversary may have seen it. `RobustClassifier` hands out new ids in each call.
+
+    *Threads.* Several threads may call this at once, also with one module or with modules that
+    share parts: the parts are in evaluation mode until the last of the calls is done. Meanwhile no
+    thread may change the weights, the mode or the device of the module, or write to `x`.
 
     Examples
     --------
@@ -130,7 +146,8 @@ def count_scores(
     """Count, for each input and label, the sampled scores that reach a threshold.
 
     The counts are those of ``count_exceedances(sample_scores(...), tau)``, but the scores of a
-    batch are counted and forgotten: what is kept are n K integers.
+    batch are counted and forgotten: only n K integers are kept. The notes of `sample_scores` on ids
+    and threads hold here, too.
 
     Parameters
     ----------
@@ -193,8 +210,8 @@ def vote_counts(
 ) -> npt.NDArray[np.int64]:
     """Count, for each input and label, the draws that the model classifies as the label.
 
-    What `bincp.classification` takes. A draw votes for the label of its largest logit, the first of
-    several.
+    `bincp.classification` takes these counts. A draw votes for the label of its largest logit, the
+    first of several. The notes of `sample_scores` on ids and threads hold here, too.
 
     Parameters
     ----------

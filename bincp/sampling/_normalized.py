@@ -14,10 +14,12 @@ class NormalizedModel(torch.nn.Module):
     a network that was trained on normalised inputs is smoothed, and certified, in the units of the
     raw input (pixels in [0, 1], say), also where channels have scales of their own.
 
+    It may be called from several threads at once if the network may.
+
     Parameters
     ----------
     model : torch.nn.Module
-        Network of normalised inputs.
+        Network of normalised inputs. The numbers go to its device, and follow it with `to`.
     mean, std : float or sequence of float
         One number, or one for each channel (axis 1 of the batch). `std` is positive.
 
@@ -57,8 +59,10 @@ class NormalizedModel(torch.nn.Module):
         if 1 != len(means) != len(self._scales) != 1:
             raise ValueError(f"`mean` and `std` must be of equal length, got {mean!r} and {std!r}")
         self.model = model
-        self.register_buffer("mean", torch.tensor(means), persistent=False)
-        self.register_buffer("std", torch.tensor(self._scales), persistent=False)
+        held = (tensor.device for tensor in (*model.parameters(), *model.buffers()))
+        place = next(held, torch.device("cpu"))
+        self.register_buffer("mean", torch.tensor(means, device=place), persistent=False)
+        self.register_buffer("std", torch.tensor(self._scales, device=place), persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of the normalised batch."""

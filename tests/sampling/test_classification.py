@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 import bincp
 from bincp._core import _operators
 from bincp.balls import L1, L2, Flips, Linf
-from bincp.classification import ABSTAIN, certified_accuracy, certify, is_certified, predict
+from bincp.classification import (
+    ABSTAIN,
+    certified_accuracy,
+    certified_labels,
+    is_certified,
+    predict,
+)
 from bincp.errors import AbstentionWarning
 from bincp.sampling import sample_scores, vote_counts
 from bincp.smoothing import Gaussian, SparseFlip, Uniform
@@ -112,20 +118,20 @@ class TestCertify:
         rng = np.random.default_rng(n)
         counts = vote_rows(rng, 60, n, 4)
         selection = np.stack([rng.multinomial(100, row / n) for row in counts])
-        ours = certify(selection, counts, Gaussian(sigma), L2, alpha=0.001)
+        ours = certified_labels(selection, counts, Gaussian(sigma), L2, alpha=0.001)
         for i, (first, second) in enumerate(zip(selection, counts, strict=True)):
             label, radius = cohen_certify(first, second, 0.001, sigma)
             assert ours.labels[i] == label
             assert ours.radii[i] == pytest.approx(radius, rel=1e-9)
 
     def test_counts_are_integers_and_bounds_are_doubles(self):  # F012
-        ours = certify([[5, 0]], [[10**9, 0]], Gaussian(1.0), L2, alpha="0.001")
+        ours = certified_labels([[5, 0]], [[10**9, 0]], Gaussian(1.0), L2, alpha="0.001")
         assert 5.675659798037329 * (1 - 1e-10) < ours.radii[0] <= 5.675659798037329
 
     @settings(deadline=None, max_examples=30)
     @given(st.integers(60, 1000), st.floats(0.05, 5.0))
     def test_the_radius_is_rounded_down(self, successes, sigma):
-        ours = certify([[1, 0]], [[successes, 1000 - successes]], Gaussian(sigma), L2)
+        ours = certified_labels([[1, 0]], [[successes, 1000 - successes]], Gaussian(sigma), L2)
         with mpmath.workdps(40):
             p = mpmath.mpf(float(ours.p_lower[0]))
             exact = mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1) * mpmath.mpf(sigma)
@@ -141,7 +147,9 @@ class TestCertify:
         rng = np.random.default_rng(n_labels)
         n, sigma, alpha = 500, 0.5, 0.01
         counts = vote_rows(rng, 40, n, n_labels)
-        ours = certify(counts + 0, counts, Gaussian(sigma), L2, alpha=alpha, multiclass=True)
+        ours = certified_labels(
+            counts + 0, counts, Gaussian(sigma), L2, alpha=alpha, multiclass=True
+        )
         for i, row in enumerate(counts):
             label = row.argmax()
             own = cohen_lower(row[label], n, alpha / n_labels)
@@ -153,18 +161,23 @@ class TestCertify:
 
     def test_multiclass_helps_where_the_rest_is_shared(self):
         counts = [[450, 110, 110, 110, 110, 110]]
-        assert certify([[5, 0, 0, 0, 0, 0]], counts, Gaussian(1.0), L2).labels == [ABSTAIN]
-        assert certify([[5, 0, 0, 0, 0, 0]], counts, Gaussian(1.0), L2, multiclass=True).radii > 0.3
+        assert certified_labels([[5, 0, 0, 0, 0, 0]], counts, Gaussian(1.0), L2).labels == [ABSTAIN]
+        assert (
+            certified_labels([[5, 0, 0, 0, 0, 0]], counts, Gaussian(1.0), L2, multiclass=True).radii
+            > 0.3
+        )
 
     def test_other_balls(self):
         counts, selection = [[990, 10]], [[9, 1]]
         p = cohen_lower(990, 1000, 0.001)
-        uniform = certify(selection, counts, Uniform(0.5), L1).radii[0]
+        uniform = certified_labels(selection, counts, Uniform(0.5), L1).radii[0]
         assert uniform == pytest.approx(2 * 0.5 * (p - 0.5), rel=1e-12)
-        l2 = certify(selection, counts, Gaussian(0.25), L2).radii[0]
-        linf = certify(selection, counts, Gaussian(0.25), functools.partial(Linf, dim=16)).radii[0]
+        l2 = certified_labels(selection, counts, Gaussian(0.25), L2).radii[0]
+        linf = certified_labels(
+            selection, counts, Gaussian(0.25), functools.partial(Linf, dim=16)
+        ).radii[0]
         assert linf == pytest.approx(l2 / 4, rel=1e-9)
-        flips = certify(
+        flips = certified_labels(
             selection, counts, SparseFlip(0.01, 0.6), lambda r: Flips(0, deletions=int(r))
         )
         assert math.floor(flips.radii[0]) == max(
@@ -177,7 +190,7 @@ class TestCertify:
         selection, counts = [[9, 1, 0]] * 2, [[700, 250, 50], [930, 60, 10]]
         for multiclass in (False, True):
             options = {"alpha": 0.01, "multiclass": multiclass}
-            radii = certify(selection, counts, Gaussian(0.5), L2, **options).radii
+            radii = certified_labels(selection, counts, Gaussian(0.5), L2, **options).radii
             for i, radius in enumerate(radii):
                 for factor, expected in ((1, True), (1 + 1e-9, False)):
                     certificate = bincp.certify(Gaussian(0.5), L2(radius * factor))
@@ -185,7 +198,7 @@ class TestCertify:
                     assert found[i] == expected
 
     def test_the_selection_decides_the_label(self):
-        ours = certify([[0, 9], [9, 0]], [[990, 10], [990, 10]], Gaussian(1.0), L2)
+        ours = certified_labels([[0, 9], [9, 0]], [[990, 10], [990, 10]], Gaussian(1.0), L2)
         assert ours.labels.tolist() == [ABSTAIN, 0]
         assert ours.p_lower[0] < 0.05
 
@@ -289,12 +302,12 @@ class TestArt:
         expected = np.where(theirs.any(axis=1), theirs.argmax(axis=1), ABSTAIN)
         np.testing.assert_array_equal(predict(counts, alpha=0.01), expected)
 
-    def test_certify(self, smoothed):
+    def test_certified_labels(self, smoothed):
         counts = vote_rows(np.random.default_rng(1), 30, 500, 3)
         selection = vote_rows(np.random.default_rng(2), 30, 100, 3)
         smoothed.votes = [row for pair in zip(selection, counts, strict=True) for row in pair]
         labels, radii = smoothed.certify(np.zeros((30, 2), np.float32), n=500)
-        ours = certify(selection, counts, Gaussian(0.5), L2, alpha=0.01)
+        ours = certified_labels(selection, counts, Gaussian(0.5), L2, alpha=0.01)
         np.testing.assert_array_equal(ours.labels, labels)
         np.testing.assert_allclose(ours.radii, radii, rtol=1e-9)
 
@@ -388,22 +401,22 @@ class TestBadInput:
         votes = np.array(VOTES)
         for second in (votes, votes[:], votes.view()):
             with pytest.raises(ValueError, match="`counts` must be votes of other draws"):
-                certify(votes, second, Gaussian(1.0), L2)
+                certified_labels(votes, second, Gaussian(1.0), L2)
         with pytest.raises(ValueError, match="`counts` must be votes of other draws"):
-            certify(VOTES, VOTES, Gaussian(1.0), L2)
+            certified_labels(VOTES, VOTES, Gaussian(1.0), L2)
 
     @pytest.mark.parametrize("alpha", [0, 1, 1.5, -0.1])
     def test_alpha(self, alpha):
         with pytest.raises(ValueError, match="`alpha` must be in"):
             predict(VOTES, alpha=alpha)
         with pytest.raises(ValueError, match="`alpha` must be in"):
-            certify([[9, 1]] * 2, VOTES, Gaussian(1.0), L2, alpha=alpha)
+            certified_labels([[9, 1]] * 2, VOTES, Gaussian(1.0), L2, alpha=alpha)
 
     def test_other_arguments(self):
         selection = [[9, 1]] * 2
         certificate = bincp.certify(Gaussian(1.0), L2(0.1))
         with pytest.raises(TypeError, match=r"`ball` must be callable, .* got L2"):
-            certify(selection, VOTES, Gaussian(1.0), L2(0.5))
+            certified_labels(selection, VOTES, Gaussian(1.0), L2(0.5))
         with pytest.raises(TypeError, match="`certificate` must be a Certificate, got L2"):
             is_certified(selection, VOTES, L2(0.5))
         with pytest.raises(TypeError, match="`multiclass` must be a bool, got 1"):
@@ -411,7 +424,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"`counts` must have shape \(1, 2\), got \(2, 2\)"):
             is_certified([[9, 1]], VOTES, certificate)
         with pytest.raises(bincp.CertificateError, match="no certificate for"):
-            certify(selection, VOTES, SparseFlip(0.1, 0.1), L2)
+            certified_labels(selection, VOTES, SparseFlip(0.1, 0.1), L2)
 
     def test_too_few_draws_warn(self):  # B020
         certificate = bincp.certify(Gaussian(1.0), L2(0.1))
