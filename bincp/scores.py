@@ -324,12 +324,16 @@ def _margin(p: Values) -> Values:
     return p - xp.where(is_top & alone, runner_up, top)
 
 
-_TPS = NamedScore(lambda probabilities: probabilities)
+def _unchanged(values: Values) -> Values:
+    return values
+
+
+_TPS = NamedScore(_unchanged)
 
 NAMED_SCORES = {
     "aps": NamedScore(_aps, random=True),
     "lac": _TPS,
-    "logit": NamedScore(lambda logits: logits, of_logits=True),
+    "logit": NamedScore(_unchanged, of_logits=True),
     "margin": NamedScore(_margin),
     "raps": NamedScore(_raps, random=True, check=_check_raps),
     "thr": _TPS,

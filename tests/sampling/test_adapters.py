@@ -29,11 +29,12 @@ from art.estimators.classification import (  # noqa: E402
     SklearnClassifier,
 )
 from art.estimators.regression import ScikitlearnRegressor  # noqa: E402
-from sklearn.ensemble import RandomForestClassifier  # noqa: E402
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier  # noqa: E402
 from sklearn.linear_model import LinearRegression, LogisticRegression  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.svm import SVC  # noqa: E402
+from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 
 K = 3
 SIGMA = 0.5
@@ -119,6 +120,61 @@ class TestTorch:
         model = as_model(lambda x: 3, outputs="probabilities")
         with pytest.raises(TypeError, match="`model` must return a tensor of logits, got int"):
             sample_scores(model, data(2)[0], Gaussian(1.0), 5, phase="test")
+
+
+class TestRounding:
+    """What exceeds 1 by the rounding of an average is a probability; a row of logits is none."""
+
+    @pytest.mark.parametrize("is_tensor", [False, True])
+    @pytest.mark.parametrize(
+        "row",
+        [
+            np.array([1 + 2.0**-52, 0.0, 0.0]),
+            np.array([1 + 2.0**-23, -(2.0**-24), 0.0]),
+            np.array([1 + 2.0**-23, 0.0, 0.0], np.float32),
+            np.array([1 + 2.0**-10, 0.0, -(2.0**-20)], np.float16),
+        ],
+        ids=["float64", "float32 widened", "float32", "float16"],
+    )
+    def test_it_counts_as_the_end_of_the_range(self, row, is_tensor):
+        p = np.stack([row, row[::-1]])
+        if is_tensor:
+            tensor = torch.from_numpy(p)
+            model = as_model(lambda x: tensor, outputs="probabilities")
+        else:
+            model = as_model(lambda x: p, outputs="probabilities", arrays=True)
+        logits = model(torch.zeros(2, 4))
+        zero, none = 0.0, -np.inf
+        assert logits.tolist() == [[zero, none, none], [none, none, zero]]
+
+    def test_bfloat16(self):
+        p = torch.tensor([[1 + 2.0**-7, 0.0]], dtype=torch.bfloat16)
+        assert as_model(lambda x: p, outputs="probabilities")(torch.zeros(1, 2)).tolist() == [
+            [0.0, -np.inf]
+        ]
+
+    @pytest.mark.parametrize("is_tensor", [False, True])
+    @pytest.mark.parametrize(
+        "row", [[1.001, -0.001], [1.00001, 0.0], [0.5, 0.4], [2.0, -1.0], [0.5, np.nan]]
+    )
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_further_off_is_refused(self, row, dtype, is_tensor):
+        p = np.array([[0.5, 0.5], row], dtype)
+        output = torch.from_numpy(p) if is_tensor else p
+        model = as_model(lambda x: output, outputs="probabilities", arrays=not is_tensor)
+        with pytest.raises(ValueError, match=r"`model` must return probabilities, .* \(1,\)"):
+            model(torch.zeros(2, 4))
+
+    def test_a_vote_of_weighted_classifiers(self):
+        """The weighted average of certain votes is 1.0000000000000002 here."""
+        x = np.float32([[0.0], [0.0], [9.0], [9.0]])
+        members = [(str(i), DecisionTreeClassifier()) for i in range(8)]
+        weights = np.random.default_rng(1).integers(1, 10, 8) * 0.1
+        vote = VotingClassifier(members, voting="soft", weights=list(weights))
+        vote.fit(x, [0, 0, 1, 1])
+        assert vote.predict_proba(x).max() == 1 + 2.0**-52
+        scores = sample_scores(vote, x, Gaussian(0.1), 3, phase="test")
+        np.testing.assert_array_equal(scores[:, :, 0], [[1, 0], [1, 0], [0, 1], [0, 1]])
 
 
 class TestArrays:
@@ -273,7 +329,7 @@ class TestArt:
         np.testing.assert_array_equal(ours.counts, theirs.counts)
         assert metrics.coverage(ours.sets, labels) >= 0.7
 
-    def test_its_preprocessing_acts_on_the_noisy_input(self):  # B054
+    def test_its_preprocessing_acts_on_the_noisy_input(self):
         module = network()
         estimator = art_network(module, preprocessing=(0.25, 2.0))
 
@@ -286,7 +342,7 @@ class TestArt:
         expected = sample_scores(scaled, data(9)[0], Gaussian(1.0), 5, phase="test")
         np.testing.assert_allclose(ours, expected, rtol=1e-5)
 
-    def test_its_preprocessing_defences_act_on_the_noisy_input(self):  # B054
+    def test_its_preprocessing_defences_act_on_the_noisy_input(self):
         seen = []
 
         class Spy(FeatureSqueezing):
@@ -309,7 +365,7 @@ class TestArt:
         expected = sample_scores(module, data(9)[0], Gaussian(1.0), 5, phase="test")
         np.testing.assert_array_equal(ours, expected)
 
-    def test_draws_differ_between_calls_and_phases(self):  # B054
+    def test_draws_differ_between_calls_and_phases(self):
         model = as_model(art_network(network()), outputs="logits")
         x = np.zeros((3, 4), np.float32)
         scores = sample_scores(model, x, Gaussian(1.0), 4, phase="test")

@@ -79,7 +79,7 @@ class TestPredict:
             if not math.isclose(pvalue, alpha, rel_tol=1e-9):
                 assert found == (ABSTAIN if expected == ABSTAIN else row.argmax())
 
-    def test_too_few_draws_warn_and_abstain(self):  # B020
+    def test_too_few_draws_warn_and_abstain(self):
         with pytest.warns(AbstentionWarning, match="even if all of 10 draws agree, .*; 11 draws"):
             assert predict([[10, 0]], alpha=0.001).tolist() == [ABSTAIN]
         assert predict([[11, 0]], alpha=0.001).tolist() == [0]
@@ -124,7 +124,7 @@ class TestCertify:
             assert ours.labels[i] == label
             assert ours.radii[i] == pytest.approx(radius, rel=1e-9)
 
-    def test_counts_are_integers_and_bounds_are_doubles(self):  # F012
+    def test_counts_are_integers_and_bounds_are_doubles(self):
         ours = certified_labels([[5, 0]], [[10**9, 0]], Gaussian(1.0), L2, alpha="0.001")
         assert 5.675659798037329 * (1 - 1e-10) < ours.radii[0] <= 5.675659798037329
 
@@ -295,7 +295,7 @@ class TestArt:
             sample_size=100,
         )
 
-    def test_predict(self, smoothed):  # B023: they compute with floats, and SciPy wants integers
+    def test_predict(self, smoothed):  # ART counts in floats, and SciPy wants integers
         counts = vote_rows(np.random.default_rng(0), 50, 100, 3)
         smoothed.votes = list(counts)
         theirs = smoothed.predict(np.zeros((50, 2), np.float32))
@@ -340,7 +340,7 @@ class TestVoteCounts:
         assert counts.dtype == np.int64
         np.testing.assert_array_equal(counts, [np.bincount(row, minlength=3) for row in top])
 
-    def test_ranges_of_draws_are_disjoint(self):  # B021
+    def test_ranges_of_draws_are_disjoint(self):
         torch.manual_seed(0)
         model, x = torch.nn.Linear(4, 3), torch.randn(6, 4)
         whole = vote_counts(model, x, Gaussian(1.0), 50)
@@ -377,7 +377,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("counts", "error", "message"),
         [
-            ([[95.0, 5.0]], TypeError, "must be integers, got dtype float64"),  # B023, F012
+            ([[95.0, 5.0]], TypeError, "must be integers, got dtype float64"),
             ([[0.95, 0.05]], TypeError, "must be integers, got dtype float64"),
             ([95, 5], ValueError, r"must have shape \(n, K\) .* got \(2,\)"),
             ([[95, -5]], ValueError, r"must be in .* got -5 at index \(0, 1\)"),
@@ -397,7 +397,7 @@ class TestBadInput:
             with pytest.raises(error, match="`counts` " + message):
                 is_certified(good, counts, certificate)
 
-    def test_the_same_votes_for_both_steps(self):  # B021
+    def test_the_same_votes_for_both_steps(self):
         votes = np.array(VOTES)
         for second in (votes, votes[:], votes.view()):
             with pytest.raises(ValueError, match="`counts` must be votes of other draws"):
@@ -426,7 +426,7 @@ class TestBadInput:
         with pytest.raises(bincp.CertificateError, match="no certificate for"):
             certified_labels(selection, VOTES, SparseFlip(0.1, 0.1), L2)
 
-    def test_too_few_draws_warn(self):  # B020
+    def test_too_few_draws_warn(self):
         certificate = bincp.certify(Gaussian(1.0), L2(0.1))
         with pytest.warns(AbstentionWarning, match="2 draws .* alpha = 0.001; 10 draws"):
             assert not is_certified([[9, 1]], [[2, 0]], certificate).any()

@@ -41,13 +41,13 @@ def test_metrics_count_points(n, K, data):
         assert math.isnan(by_size[size]) if not hits else by_size[size] == sum(hits) / len(hits)
 
 
-def test_absent_class_is_nan_and_k_comes_from_the_sets_b050():
+def test_absent_class_is_nan_and_k_comes_from_the_sets():
     by_class = class_conditional_coverage(np.ones((3, 3), bool), [0, 0, 1])
     np.testing.assert_array_equal(by_class, [1.0, 1.0, np.nan])
 
 
 @pytest.mark.parametrize("metric", [coverage, class_conditional_coverage, size_stratified_coverage])
-def test_labels_are_checked_b063(metric):
+def test_labels_are_checked(metric):
     sets = np.ones((3, 3), bool)
     for labels, error, message in (
         ([-1, 0, 1], ValueError, r"`labels` must be in \[0, 2\], got -1 at index \(0,\)"),
@@ -64,7 +64,7 @@ def test_labels_are_checked_b063(metric):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "uint64"])
-def test_labels_of_any_integer_type_b065(dtype):
+def test_labels_of_any_integer_type(dtype):
     sets = np.eye(3, dtype=bool)
     assert coverage(sets, np.array([0, 1, 2], dtype)) == 1.0
     np.testing.assert_array_equal(

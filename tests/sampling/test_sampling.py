@@ -1,5 +1,6 @@
 """Sampling scores from torch models: the numbers, the model's state, memory, and bad input."""
 
+import functools
 import math
 import weakref
 
@@ -126,7 +127,7 @@ class TestNumbers:
             )
             assert not np.isclose(one, two).all(axis=1).any()
 
-    def test_tau_is_compared_in_the_dtype_of_the_scores_f016(self):
+    def test_tau_is_compared_in_the_dtype_of_the_scores(self):
         """float32(0.7) reaches 0.7: a threshold is rounded to the dtype of the scores first."""
 
         def constant(x):
@@ -172,6 +173,52 @@ class TestNumbers:
         logits = sample_scores(first_coordinates, x, Gaussian(1.0), 3, phase="test", score="logit")
         np.testing.assert_array_equal(ours, -logits)
 
+    def test_parameters_of_a_named_score(self):
+        x, given = inputs(), {"phase": "test", "seed": 3}
+        parameters = {"penalty": 0.25, "k_reg": 1}
+        ours = sample_scores(
+            first_coordinates, x, Gaussian(1.0), 3, score=("raps", parameters), **given
+        )
+        logits = sample_scores(first_coordinates, x, Gaussian(1.0), 3, score="logit", **given)
+        by_draw = np.ascontiguousarray(logits.transpose(0, 2, 1))
+        values = torch.from_numpy(by_draw).softmax(-1).numpy()
+        u = _keys.score_numbers(
+            np.repeat(np.arange(5), 3), np.tile(np.arange(3), 5), phase="test", seed=3
+        ).reshape(5, 3)
+        expected = scores.raps(values, u, **parameters).transpose(0, 2, 1)
+        np.testing.assert_array_equal(ours, expected)
+        default = sample_scores(first_coordinates, x, Gaussian(1.0), 3, score="raps", **given)
+        assert (ours != default).any()
+        for same in (("raps", {}), ("raps", {"penalty": 0.01}), ("raps", {"k_reg": 5})):
+            again = sample_scores(first_coordinates, x, Gaussian(1.0), 3, score=same, **given)
+            np.testing.assert_array_equal(again, default)
+
+    @pytest.mark.parametrize("phase", ["calibration", "test"])
+    def test_a_callable_score_may_ask_for_keyed_numbers(self, phase):
+        """They are those of the named scores: of the input and the draw, whatever the batch."""
+
+        def own_aps(logits, *, uniform):
+            assert uniform.shape == (len(logits), 1)
+            assert uniform.dtype == torch.float64
+            return scores.aps(logits.softmax(-1), uniform)
+
+        def fixed(logits, *, uniform=0.5):
+            return scores.aps(logits.softmax(-1), uniform)
+
+        def sampled(score, batch_size=256):
+            return sample_scores(
+                first_coordinates, inputs(), Gaussian(1.0), 7, phase=phase, score=score,
+                batch_size=batch_size,
+            )  # fmt: skip
+
+        expected = sampled("aps")
+        for batch_size in (1, 4, 256):
+            np.testing.assert_array_equal(sampled(own_aps, batch_size), expected)
+        constant = sampled(lambda logits: scores.aps(logits.softmax(-1), 0.5))
+        np.testing.assert_array_equal(sampled(fixed), constant)
+        partial = functools.partial(own_aps, uniform=torch.full((35, 1), 0.5, dtype=torch.float64))
+        np.testing.assert_array_equal(sampled(partial), constant)
+
     def test_inputs_of_any_kind(self):
         x = inputs()
         expected = sample_scores(first_coordinates, x, Gaussian(1.0), 3, phase="test")
@@ -187,7 +234,7 @@ class TestNumbers:
             np.testing.assert_array_equal(ours, expected)
 
     @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
-    def test_labels_of_any_integer_type_b065(self, dtype):
+    def test_labels_of_any_integer_type(self, dtype):
         def sampled(labels):
             return sample_scores(
                 first_coordinates, inputs(3), Gaussian(1.0), 3, phase="calibration", labels=labels
@@ -199,7 +246,7 @@ class TestNumbers:
                                       expected)  # fmt: skip
 
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-    def test_cuda_gets_the_same_noise_b059(self):
+    def test_cuda_gets_the_same_noise(self):
         x = inputs()
         expected = sample_scores(
             first_coordinates, x, Gaussian(1.0), 50, phase="test", score="logit"
@@ -413,7 +460,7 @@ class TestBadInput:
             with pytest.raises(error, match="`score` must return"):
                 sample_scores(**{**ARGUMENTS, "score": score})
 
-    def test_labels_b063(self):
+    def test_bad_labels(self):
         for labels, error, message in (
             ([-1, 0, 1], ValueError, r"`labels` .* got -1 at index \(0,\)"),
             ([0, 4, 1], ValueError, r"`labels` must be in \[0, 3\], got 4 at index \(1,\)"),
@@ -448,7 +495,7 @@ class TestNormalizedModel:
         flat = NormalizedModel(torch.nn.Flatten(), 0.5, 0.5)
         torch.testing.assert_close(flat(x), (2 * x - 1).flatten(1))
 
-    def test_units_b055(self):
+    def test_units(self):
         model = torch.nn.Flatten()
         raw = NormalizedModel(model, 0.4, 0.2).to_raw_units(8 / 255)
         assert raw == pytest.approx(1.6 / 255, rel=1e-15)
@@ -558,7 +605,7 @@ class TestRobustClassifier:
         with pytest.raises(NotCalibratedError, match=r"call calibrate\(\) before predict\(\)"):
             classifier().predict(data[0])
 
-    def test_another_dtype_at_prediction_is_refused_f016(self, data):
+    def test_another_dtype_at_prediction_is_refused(self, data):
         x, y = data
         ours = classifier().calibrate(x, y)
         with pytest.raises(ValueError, match="dtype float32 as in calibration, got float64"):

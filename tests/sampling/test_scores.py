@@ -70,7 +70,7 @@ def test_numpy_and_torch_agree_to_the_bit(dtype, data):
 
 @given(evaluations())
 @settings(deadline=None)
-def test_aps_sets_shrink_as_u_grows_b045(evaluation):
+def test_aps_sets_shrink_as_u_grows(evaluation):
     """The randomised set is contained in the non-randomised one (u = 0) at any threshold."""
     p, u = evaluation
     assert (aps(p, 0.0) >= aps(p, u)).all()
@@ -88,17 +88,17 @@ def test_scores_follow_their_labels(evaluation, random):
         np.testing.assert_array_equal(score(p)[:, order], score(p[:, order]))
 
 
-def test_aps_on_one_hot_probabilities_b044():
+def test_aps_on_one_hot_probabilities():
     np.testing.assert_array_equal(aps([0.0, 1.0, 0.0], [0.5, 0.5, 0.5]), [-1.0, -0.5, -1.0])
 
 
-def test_aps_does_not_count_the_own_mass_at_u_0_b047():
+def test_aps_does_not_count_the_own_mass_at_u_0():
     result = aps([0.6, 0.3, 0.1], [0.0, 0.0, 0.0])
     np.testing.assert_allclose(result, [0.0, -0.6, -0.9], rtol=0, atol=2e-16)
     assert math.copysign(1, result[0]) == 1  # not -0.0, which would be saved as a threshold
 
 
-def test_aps_coverage_has_an_upper_side_b048():
+def test_aps_coverage_has_an_upper_side():
     """Scores of the true label are uniform on (-1, 0) where the model is right and u is random."""
     rng = np.random.default_rng(1)
     p = rng.dirichlet(np.ones(5), size=40_000)
@@ -127,7 +127,40 @@ def test_half_precision_keeps_its_dtype():
     assert aps(p, 0.5).tolist() == [[-0.25, -0.625, -0.625]]
 
 
-def test_scores_need_memory_for_the_batch_only_f021():
+@pytest.mark.parametrize("as_input", [np.asarray, torch.as_tensor])
+@pytest.mark.parametrize(
+    ("dtype", "beyond"),
+    [("float64", 2.0**-52), ("float64", 2.0**-23), ("float32", 2.0**-23), ("float16", 2.0**-10)],
+)
+def test_what_exceeds_the_range_by_rounding_counts_as_its_end(as_input, dtype, beyond):
+    """An average of probabilities may be 1 + 2^-52, also in float32 before it was widened."""
+    p = as_input(np.array([[1 + beyond, -beyond, 0.0]], dtype))
+    clean = as_input(np.array([[1, 0, 0]], dtype))
+    assert (np.asarray(p) != np.asarray(clean)).any()
+    for score in (tps, lambda q: aps(q, 0.5), lambda q: raps(q, 0.5), margin):
+        np.testing.assert_array_equal(np.asarray(score(p)), np.asarray(score(clean)))
+        assert np.asarray(p)[0, 0] > 1  # the caller's array stays as it is
+    far = as_input(np.array([[1 + 2.0**-6, 0.0]], dtype))
+    with pytest.raises(ValueError, match=r"in \[0, 1\]"):
+        tps(far)
+
+
+@pytest.mark.parametrize("as_input", [np.asarray, torch.as_tensor])
+@pytest.mark.parametrize("K", [2, 10, 300])
+def test_many_labels_with_ties_follow_the_definitions(as_input, K):
+    """Ranks and masses of groups of equal probabilities, counted label by label."""
+    rng = np.random.default_rng(K)
+    weights = rng.integers(0, 9, (20, K)) / 2.0**12  # sums are exact
+    u = rng.integers(0, 2, 20)
+    above = np.array([[sum(q for q in row if q > own) for own in row] for row in weights])
+    rank = np.array([[(row >= own).sum() for own in row] for row in weights])
+    expected = -(above + u[:, None] * weights)
+    np.testing.assert_array_equal(np.asarray(aps(as_input(weights), as_input(u))), expected)
+    ours = raps(as_input(weights), as_input(u), penalty=0.25, k_reg=2)
+    np.testing.assert_array_equal(np.asarray(ours), expected - 0.25 * np.maximum(rank - 2, 0))
+
+
+def test_scores_need_memory_for_the_batch_only():
     """An n x n matrix of the reference implementation would take half a gigabyte here."""
     p = np.full((8192, 10), 0.1)
     tracemalloc.start()

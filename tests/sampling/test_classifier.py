@@ -1,0 +1,310 @@
+"""Where a classifier gets its decision rule and the ids of its inputs from."""
+
+import copy
+import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import bincp  # noqa: E402
+from bincp import noise  # noqa: E402
+from bincp.balls import L1, L2, Flips, Linf  # noqa: E402
+from bincp.errors import NotCalibratedError  # noqa: E402
+from bincp.sampling import RobustClassifier, sample_scores  # noqa: E402
+from bincp.smoothing import Gaussian, SparseFlip, Uniform  # noqa: E402
+
+D, K = 6, 4
+
+
+def first_coordinates(x):
+    """A model whose every number is a number of its input: equal to the bit at any batch size."""
+    return 3 * x.reshape(len(x), -1)[:, :K]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, 200)
+    x = rng.normal(0, 0.5, (200, D)).astype(np.float32)
+    x[np.arange(200), y] += 1.5
+    return x, y
+
+
+def classifier(smoothing=None, ball=None, model=first_coordinates, **options):
+    return RobustClassifier(model, smoothing or Gaussian(0.5), ball or L2(0.1), **options)
+
+
+def certificate(smoothing=None, ball=None):
+    return bincp.certify(smoothing or Gaussian(0.5), ball or L2(0.1))
+
+
+class Recorder:
+    """A model that keeps the first coordinate of all rows it sees."""
+
+    def __init__(self):
+        self.rows = []
+
+    def __call__(self, x):
+        self.rows.append(x[:, 0].numpy().copy())
+        return first_coordinates(x)
+
+    def taken(self):
+        rows, self.rows = np.concatenate(self.rows), []
+        return rows
+
+
+class TestRule:
+    @pytest.mark.parametrize(
+        "settings",
+        [{}, {"p": 0.7}, {"correction": "clopper-pearson", "union": "ghost"}, {"tau": 0.4}],
+    )
+    def test_a_rule_and_its_settings_are_the_same(self, data, settings):
+        x, y = data
+        short = classifier(alpha=0.2, n_samples=32, seed=4, **settings).calibrate(x, y)
+        rule = bincp.BinCP(certificate(), alpha=0.2, **settings)
+        long = classifier(rule=rule, n_samples=32, seed=4).calibrate(x, y)
+        assert long.rule is rule
+        assert (rule.tau_, rule.min_count_) == (short.rule.tau_, short.rule.min_count_)
+        ours, theirs = (one.predict(x, curtail=False) for one in (short, long))
+        np.testing.assert_array_equal(ours.counts, theirs.counts)
+        np.testing.assert_array_equal(ours.sets, theirs.sets)
+
+    @pytest.mark.parametrize("options", [{}, {"curtail": False}, {"sequential": True}])
+    def test_a_calibrated_rule_predicts_at_once(self, data, options):
+        x, y = data
+        fitted = classifier(alpha=0.2, n_samples=32, n_test_samples=24, seed=4).calibrate(x, y)
+        other = classifier(rule=fitted.rule, seed=4)
+        assert (other.n_samples, other.n_test_samples) == (32, 24)
+        ours, theirs = (one.predict(x, **options) for one in (fitted, other))
+        np.testing.assert_array_equal(ours.sets, theirs.sets)
+        np.testing.assert_array_equal(ours.counts, theirs.counts)
+
+    def test_a_rule_from_a_file_predicts_as_the_saved_one(self, data, tmp_path):
+        x, y = data
+        fitted = classifier(alpha=0.2, n_samples=32, seed=4).calibrate(x, y)
+        fitted.rule.save(tmp_path / "rule.json")
+        restored = classifier(rule=bincp.BinCP.load(tmp_path / "rule.json"), seed=4)
+        np.testing.assert_array_equal(restored.predict(x).sets, fitted.predict(x).sets)
+
+    def test_predict_makes_the_draws_that_the_rule_is_for(self, data):
+        x, y = data
+        ours = classifier(alpha=0.2, n_samples=32).calibrate(x, y)
+        ours.rule = classifier(alpha=0.2, n_samples=32, n_test_samples=20).calibrate(x, y).rule
+        assert (ours.predict(x, curtail=False).forward_passes == 20).all()
+
+    @pytest.mark.parametrize(
+        ("smoothing", "ball", "message"),
+        [
+            (Gaussian(5.0), L2(0.1), r"whose smoothing is Gaussian\(sigma=5.0\), got .*sigma=0.5"),
+            (Uniform(0.5), L1(0.1), r"whose smoothing is Uniform\(.*, got a rule for Gaussian"),
+            (Gaussian(0.5), L2(0.2), r"whose ball is L2\(r=0.2.*\), got a rule for L2\(r=0.1"),
+            (Gaussian(0.5), Linf(0.1, dim=6), r"whose ball is Linf\(r=0.1, dim=6\), got .* L2\("),
+        ],
+    )
+    def test_a_rule_of_another_certificate_is_refused_wherever_it_comes_from(
+        self, data, tmp_path, smoothing, ball, message
+    ):
+        x, y = data
+        fresh = bincp.BinCP(certificate(), alpha=0.2)
+        calibrated = classifier(alpha=0.2, n_samples=32).calibrate(x, y).rule
+        calibrated.save(tmp_path / "rule.json")
+        loaded = bincp.BinCP.load(tmp_path / "rule.json")
+        theirs = classifier(smoothing, ball, alpha=0.2, n_samples=32)
+        before = theirs.rule
+        for rule in (fresh, calibrated, loaded):
+            with pytest.raises(ValueError, match=message):
+                classifier(smoothing, ball, rule=rule, n_samples=32)
+            with pytest.raises(ValueError, match=message):
+                theirs.rule = rule
+        assert theirs.rule is before
+
+    def test_a_certificate_that_does_not_say_what_it_is_for_is_refused(self):
+        bare = bincp.Certificate.from_bounds(lambda p: p, lambda p: p)
+        with pytest.raises(ValueError, match="got a rule for a certificate that does not say"):
+            classifier(rule=bincp.BinCP(bare), n_samples=32)
+
+    def test_noise_and_ball_cannot_be_exchanged_later(self):
+        ours = classifier(alpha=0.2, n_samples=32)
+        for name in ("smoothing", "ball", "certificate"):
+            with pytest.raises(AttributeError, match=name):
+                setattr(ours, name, getattr(ours, name))
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"alpha": 0.1}, TypeError, "`rule` must be given without settings .* got alpha, too"),
+            ({"p": 0.5, "tau": 0.1}, TypeError, "without settings of a rule, got p, tau, too"),
+            ({"correction": "none"}, TypeError, "`rule` must be given without settings"),
+            ({"n_samples": None}, TypeError, "`n_samples` must be given where `rule` is not calib"),
+            ({"rule": None}, TypeError, "`alpha` must be given where `rule` is not"),
+            ({"rule": 3}, TypeError, "`rule` must be a BinCP or have its methods .*, got 3"),
+            ({"n_samples": 0}, ValueError, "`n_samples` must be in"),
+        ],
+    )
+    def test_bad_arguments(self, options, error, message):
+        given = {"rule": bincp.BinCP(certificate()), "n_samples": 8, **options}
+        with pytest.raises(error, match=message):
+            classifier(**given)
+        with pytest.raises(TypeError, match="unexpected keyword argument 'sede'"):
+            classifier(alpha=0.1, n_samples=8, sede=1)
+
+    def test_other_rules_that_do_not_fit(self, data):
+        x, y = data
+        exact = bincp.BinCP(certificate()).calibrate_exact(np.linspace(0.5, 1, 99), tau=0.4)
+        with pytest.raises(ValueError, match="`rule` must be calibrated on sampled scores"):
+            classifier(rule=exact)
+        fitted = classifier(alpha=0.2, n_samples=32).calibrate(x, y).rule
+        with pytest.raises(ValueError, match=r"`n_test_samples` must be the m' = 32 .*, got 31"):
+            classifier(rule=fitted, n_test_samples=31)
+        with pytest.raises(NotCalibratedError, match="call calibrate"):
+            classifier(rule=bincp.BinCP(certificate()), n_samples=8).predict(x)
+        mondrian = bincp.MondrianBinCP(certificate(), n_classes=K, alpha=0.2)
+        with pytest.raises(TypeError, match="`rule` must be a BinCP or have its methods"):
+            classifier(rule=mondrian, n_samples=8)
+
+
+class TestIds:
+    @pytest.fixture
+    def fitted(self, data):
+        model = Recorder()
+        ours = classifier(model=model, alpha=0.2, n_samples=8, seed=5).calibrate(*data)
+        return ours, model
+
+    def draws(self, ids, phase="test"):
+        """Return the first coordinates of the noise that inputs of zeros get by these ids."""
+        zeros = np.zeros((len(ids), D), np.float32)
+        return noise.draw(Gaussian(0.5), zeros, 8, phase=phase, indices=ids, seed=5)[:, :, 0]
+
+    def test_calls_with_one_input_each_get_noise_of_their_own(self, fitted):
+        ours, model = fitted
+        model.taken()
+        for call in range(5):
+            ours.predict(np.zeros((1, D), np.float32), curtail=False)
+            np.testing.assert_array_equal(model.taken(), self.draws([call])[0])
+
+    @pytest.mark.parametrize("options", [{}, {"sequential": True}, {"curtail": False}])
+    def test_ids_advance_by_the_inputs_of_a_call(self, fitted, options):
+        ours, model = fitted
+        model.taken()
+        zeros = np.zeros((3, D), np.float32)
+        ours.predict(zeros, **options)
+        model.taken()
+        ours.predict(zeros, **options)
+        rows = model.taken()
+        assert np.isin(rows, self.draws([3, 4, 5])).all()
+        assert not np.isin(rows, self.draws([0, 1, 2])).any()
+
+    def test_given_ids_are_taken_and_do_not_advance(self, fitted):
+        ours, model = fitted
+        model.taken()
+        zeros = np.zeros((2, D), np.float32)
+        for _ in range(2):
+            ours.predict(zeros, indices=[7, 2**50], curtail=False)
+            np.testing.assert_array_equal(model.taken(), self.draws([7, 2**50]).ravel())
+        ours.predict(zeros, curtail=False)
+        np.testing.assert_array_equal(model.taken(), self.draws([0, 1]).ravel())
+        for bad, message in (([1], "must have shape"), ([0, -1], "got -1"), ([[0, 1]], "shape")):
+            with pytest.raises(ValueError, match=f"`indices` .*{message}"):
+                ours.predict(zeros, indices=bad)
+
+    def test_a_call_that_failed_has_spent_its_ids(self, fitted):
+        ours, model = fitted
+        zeros = np.zeros((2, D), np.float32)
+
+        def failing(x):
+            raise RuntimeError("no memory")
+
+        ours.model = failing
+        with pytest.raises(RuntimeError, match="no memory"):
+            ours.predict(zeros)
+        ours.model = model
+        model.taken()
+        ours.predict(zeros, curtail=False)
+        np.testing.assert_array_equal(model.taken(), self.draws([2, 3]).ravel())
+
+    def test_calibrations_get_noise_of_their_own(self, data):
+        x, y = data[0][:20] * 0, data[1][:20]
+        model = Recorder()
+        ours = classifier(model=model, alpha=0.2, n_samples=8, seed=5)
+        for first in (0, 20):
+            ours.calibrate(x, y)
+            expected = self.draws(np.arange(first, first + 20), "calibration")
+            np.testing.assert_array_equal(model.taken(), expected.ravel())
+        loader = [(x[:8], y[:8]), (x[8:], y[8:])]
+        for indices, ids in ((None, range(40, 60)), (range(5, 25), range(5, 25))):
+            ours.calibrate(loader, indices=indices)
+            expected = self.draws(np.array(ids), "calibration")
+            np.testing.assert_array_equal(model.taken(), expected.ravel())
+        ours.calibrate(x, y, indices=range(5, 25))
+        np.testing.assert_array_equal(model.taken(), expected.ravel())
+
+    @pytest.mark.parametrize(
+        ("indices", "message"),
+        [
+            ([*range(19), 3], "`indices` must differ in the calibration phase .* got 3 more than"),
+            (range(19), r"`indices` must have shape \(12,\), got \(11,\)"),
+            (range(21), r"`indices` must have shape \(20,\), got \(21,\)"),
+            (np.arange(20).reshape(2, 10), "`indices` must have shape"),
+        ],
+    )
+    def test_the_ids_of_one_calibration_differ_over_all_batches(self, data, indices, message):
+        x, y = data
+        ours = classifier(alpha=0.2, n_samples=8)
+        loader = [(x[:8], y[:8]), (x[8:20], y[8:20])]
+        with pytest.raises(ValueError, match=message):
+            ours.calibrate(loader, indices=indices)
+        assert not hasattr(ours.rule, "tau_")
+
+    def test_threads_that_predict_at_once_get_different_ids(self, data):
+        ours = classifier(alpha=0.2, n_samples=8, seed=5).calibrate(*data)
+        seen, gate = [], threading.Barrier(8)
+
+        def recording(x):
+            seen.append(x[:, 0].numpy().copy())
+            return first_coordinates(x)
+
+        class Slow(dict):
+            def __getitem__(self, key):
+                value = super().__getitem__(key)
+                time.sleep(1e-5)  # others ask meanwhile
+                return value
+
+        ours.model, ours._next_id = recording, Slow(ours._next_id)
+        zeros = np.zeros((3, D), np.float32)
+
+        def run(_):
+            gate.wait()
+            for _ in range(20):
+                ours.predict(zeros, curtail=False)
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(run, range(8)))
+        expected = np.sort(self.draws(np.arange(8 * 20 * 3)), axis=None)
+        np.testing.assert_array_equal(np.sort(np.concatenate(seen)), expected)
+
+    @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+    def test_a_copy_goes_on_from_the_ids_of_the_original(self, data, copied):
+        x, y = data
+        ours = classifier(alpha=0.2, n_samples=8, seed=5).calibrate(x, y)
+        ours.predict(x[:3])
+        other = copied(ours)
+        np.testing.assert_array_equal(other.predict(x).counts, ours.predict(x).counts)
+        expected = sample_scores(
+            first_coordinates, x, Gaussian(0.5), 8, phase="test", seed=5, indices=range(203, 403)
+        )
+        counts = other.predict(x, curtail=False).counts
+        np.testing.assert_array_equal(counts, (expected >= np.float32(ours.rule.tau_)).sum(axis=2))
+
+
+def test_flips_by_a_rule(data):
+    """A ball that is not its own inverse: the rule of the inverted ball is another one."""
+    scheme = SparseFlip(0.1, 0.3)
+    rule = bincp.BinCP(bincp.certify(scheme, Flips(1, 0)))
+    classifier(scheme, Flips(1, 0), rule=rule, n_samples=8)
+    with pytest.raises(ValueError, match=r"whose ball is Flips\(additions=0, deletions=1\), got"):
+        classifier(scheme, Flips(0, 1), rule=rule, n_samples=8)
