@@ -1,4 +1,4 @@
-"""Attacks on smoothed models, to see what the guarantee is worth in practice.
+"""Attacks on smoothed models, which measure how much coverage an adversary can take in practice.
 
 An attack looks for the input of a ball at which the smoothed score of the true label is lowest: the
 mean score over draws of the noise, or the share of draws that reach a threshold. Coverage under
@@ -9,6 +9,8 @@ The adversary of the guarantee does not know the test noise. Give the attack a s
 that of the classifier: then it optimises over noise of its own, as such an adversary would.
 
 Every input that is returned lies in the ball and in the box, after rounding to its dtype.
+
+Several threads may attack one model at once, under the conditions of `sampling.sample_scores`.
 """
 
 from collections.abc import Iterator
@@ -39,7 +41,10 @@ Doubles = npt.NDArray[np.float64]
 
 _EPS = 2.0**-52
 _L1_SHARE = 100
-"""An l1 step moves one coordinate in so many: the steepest one alone is slow, all are not steep."""
+"""An l1 step moves one coordinate in so many.
+
+Moving the steepest coordinate alone takes many steps; moving all follows no steep direction.
+"""
 
 
 def project(perturbations: ArrayLike, ball: Ball) -> Doubles:
@@ -130,9 +135,9 @@ def pgd(
     smoothing : Smoothing
         The scheme of the classifier.
     ball : L1, L2 or Linf
-        What the adversary may do.
+        The perturbations that the adversary may make.
     seed : int
-        Of the adversary's noise, in [0, 2**64); not the seed of the classifier.
+        Seed of the adversary's noise, in [0, 2**64); not the seed of the classifier.
     n_samples : int, optional
         Draws of the noise for each input, the same in every step.
     steps : int, optional
@@ -141,13 +146,13 @@ def pgd(
         Length of a step in the norm of the ball; by default 2.5 r / steps.
     box : pair of float, optional
         Range (low, high) of every coordinate, e.g. (0, 1).
-    score : str or callable, optional
-        As in `bincp.sampling.sample_scores`; what is lowered is its mean.
+    score : str, (str, dict) or callable, optional
+        As in `bincp.sampling.sample_scores`. The attack lowers its mean over the draws.
     tau : float, optional
-        If given, what is lowered is a smooth count of the scores that reach it: the mean of
+        If given, the attack lowers a smooth count of the scores that reach it instead: the mean of
         ``sigmoid((score - tau) / temperature)``.
     temperature : float, optional
-        Of that, > 0.
+        Width of the sigmoid, in units of the score, > 0.
     batch_size : int, optional
         Rows of a forward pass; an input takes `n_samples` rows, and at least one fits.
     device : torch.device or str, optional
@@ -156,7 +161,7 @@ def pgd(
     Returns
     -------
     array (n, ...)
-        Of the dtype of `x`. For each input the best point that was visited, the clean one included.
+        For each input the best point that was visited, the clean one included, in the dtype of `x`.
 
     Raises
     ------
@@ -254,7 +259,7 @@ def random_flips(
     ball : Flips
         How many zeros may become ones and ones zeros.
     seed : int
-        Of the adversary's noise and of the search, in [0, 2**64); not the seed of the classifier.
+        Seed of the adversary's noise and of the search, in [0, 2**64); not that of the classifier.
     n_samples : int, optional
         Draws of the noise for each input, the same in every step.
     steps : int, optional
@@ -278,8 +283,8 @@ def random_flips(
 
     Notes
     -----
-    Each try gives back a random share of the flips of the best point so far, and spends what is
-    left of the budget on other random coordinates: all of it, or for one try in four a random part.
+    Each try gives back a random share of the flips of the best point so far, and spends the rest of
+    the budget on other random coordinates: all of it, or for one try in four a random part.
 
     Examples
     --------
@@ -327,7 +332,7 @@ def _check_norm_ball(ball: Ball) -> NormBall:
 
 
 def _projected(rows: Doubles, ball: NormBall) -> Doubles:
-    """Project rows (n, d); what was outside ends just inside, by more than rounding can undo."""
+    """Project rows (n, d); a row from outside ends inside by more than rounding can undo."""
     radius = ball.r * (1 - (rows.shape[1] + 8) * _EPS)
     if isinstance(ball, Linf):
         return np.clip(rows, -radius, radius)
@@ -349,7 +354,8 @@ def _projected(rows: Doubles, ball: NormBall) -> Doubles:
 def _l1_sizes(sizes: Doubles, radius: float) -> Doubles:
     """Move the sizes of each row towards zero by the one amount that leaves a sum of `radius`.
 
-    What is left of the largest is found, and not by how much it moves: that would cancel.
+    The new size of the largest coordinate is computed, not how far it moves: the difference of two
+    large numbers would cancel.
     """
     behind = sizes - sizes.max(axis=1, keepdims=True)
     ranked = -np.sort(-behind, axis=1)
@@ -394,7 +400,7 @@ def _other_flips(
     flips: npt.NDArray[np.bool_],
     ball: Flips,
 ) -> npt.NDArray[np.bool_]:
-    """Return flips of one input: some of the given ones, and others for what is left to spend."""
+    """Return flips of one input: some of the given ones, and others up to the budget."""
     kept = flips & (search.random(len(flips)) < search.random())
     tried = kept.copy()
     for budget, side in ((ball.additions, ~clean), (ball.deletions, clean)):
@@ -410,7 +416,7 @@ def _other_flips(
 
 @dataclass(frozen=True)
 class _Goal:
-    """What is lowered: the mean score, or a smooth count of the scores that reach tau."""
+    """The quantity to lower: the mean score, or a smooth count of the scores that reach tau."""
 
     tau: float | None
     temperature: float
@@ -432,7 +438,7 @@ def _smoothed(
 
     from bincp.sampling._modes import evaluation_mode
 
-    _laws.check_inputs(job.smoothing, x)  # a step may leave what the scheme is for
+    _laws.check_inputs(job.smoothing, x)  # a step may leave the inputs that the scheme takes
     values, gradients = np.empty(len(x)), np.empty(x.shape)
     with evaluation_mode(job.model), torch.enable_grad():
         for rows in _chunks(job, len(x)):

@@ -1,7 +1,7 @@
 """How good prediction sets are: do they cover, and how small are they.
 
-Sets are boolean arrays (n, K), labels integers (n,) in [0, K). What is measured on a sample differs
-from what holds on average: with n test points the standard error of the coverage is about
+Sets are boolean arrays (n, K), labels integers (n,) in [0, K). A measurement on a sample differs
+from the average: with n test points the standard error of the coverage is about
 ``sqrt(coverage (1 - coverage) / n)``, beside the spread over calibration sets.
 """
 
@@ -183,8 +183,8 @@ def size_stratified_coverage(sets: ArrayLike, labels: ArrayLike) -> npt.NDArray[
     Returns
     -------
     float64 array (K + 1,)
-        Of the sets with 0, 1, ..., K labels; NaN where there is none. The size-stratified coverage
-        of [1]_ is the smallest one.
+        Coverage of the sets with 0, 1, ..., K labels; NaN for a size that no set has. The
+        size-stratified coverage of [1]_ is the smallest of them.
 
     Raises
     ------
@@ -265,7 +265,7 @@ def worst_slice_coverage(
     labels : array-like (n,) of int
         In [0, K).
     features : array-like (n, d) of float
-        Finite; what the slabs are made in, such as inputs or embeddings.
+        Coordinates in which the slabs are made, such as inputs or embeddings; finite.
     delta : int, float, str, Decimal or Fraction
         Least share of the points (of the part that is searched) in a slab, in (0, 1].
     n_directions : int
@@ -274,7 +274,7 @@ def worst_slice_coverage(
         Share of the points that the slab is measured on, in [0, 1); at 0 all points serve for both,
         and the result is the smallest coverage of all slabs tried.
     seed : int
-        Of the directions and of the split; the same seed gives the same result.
+        Seed of the directions and of the split, at least 0; the same seed gives the same result.
 
     Returns
     -------

@@ -25,7 +25,7 @@ Values: TypeAlias = Any
 
 
 def tps(probabilities: Values) -> Values:
-    """Threshold score (TPS, also LAC): the probability of the label.
+    """Threshold score (TPS, also LAC or THR): the probability of the label.
 
     ``score_y = pi_y`` [1]_, where pi is the softmax of the logits.
 
@@ -219,8 +219,8 @@ def ptt(
     u : float, or array or tensor of shape (...) or (..., K)
         Numbers in [0, 1] that break ties; draw them uniformly. 1 gives the largest scores.
     b : float, optional
-        Share of the tuning scores below the middle of the sigmoid: the level alpha of the threshold
-        to be calibrated (1 - alpha in [1]_, where a small score means good agreement).
+        Share of the tuning scores below the middle of the sigmoid. Use the level alpha of the
+        threshold to be calibrated (1 - alpha in [1]_, where a small score means good agreement).
     temperature : float, optional
         Width of the sigmoid, > 0; the default is that of [1]_.
 
@@ -462,7 +462,7 @@ def _refuse(name: str, values: Values, bad: Values, wanted: str) -> None:
         raise ValueError(f"`{name}` must be {wanted}, got {float(values[bad][0])} {at}")
 
 
-# What NumPy and torch do not call by the same name.
+# Functions that have different names in NumPy and in torch.
 
 
 def _namespace(values: Values) -> Any:

@@ -3,11 +3,11 @@
 A model of `bincp.sampling` maps a batch of noisy inputs to logits, as torch tensors. `as_model`
 makes one from a torch module, a scikit-learn classifier, an estimator of the Adversarial Robustness
 Toolbox (ART), or a function of NumPy arrays; `sample_scores`, `count_scores`, `vote_counts` and
-`RobustClassifier` call it on whatever they get, so it is needed only for its options.
+`RobustClassifier` call it on the model that they are given, so it is needed only for its options.
 
-Noise is added before the model sees the input, whatever the model does to it first: the scaling of
-a scikit-learn pipeline and ART's ``preprocessing`` and ``preprocessing_defences`` act on the noisy
-input, as the certificate wants. Noisy inputs leave the range of clean ones, and are not clipped;
+Noise is added before the model sees the input: the scaling of a scikit-learn pipeline and ART's
+``preprocessing`` and ``preprocessing_defences`` act on the noisy input, which the certificate
+requires. Noisy inputs leave the range of clean ones, and are not clipped;
 ART's ``clip_values`` bound its attacks, and its ``predict`` does not clip to them either.
 """
 

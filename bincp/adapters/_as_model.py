@@ -1,4 +1,4 @@
-"""`as_model`: one function for each kind of estimator, and what all of them check."""
+"""`as_model`: one function for each kind of estimator, and the checks that they share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,16 +39,17 @@ def as_model(
 
         * a torch module, or a function of a batch (b, ...), a tensor, that returns a tensor (b, K);
         * an estimator of ``art.estimators.classification``, of any backend;
-        * a fitted scikit-learn classifier with ``predict_proba``, or what looks like one, such as a
-          pipeline; inputs are flattened to (b, features);
+        * a fitted scikit-learn classifier with ``predict_proba``, or an object with its interface,
+          such as a pipeline; inputs are flattened to (b, features);
         * with ``arrays=True``, a function of NumPy arrays.
 
     outputs : "logits" or "probabilities", optional
-        What the estimator returns. Probabilities p become the logits log(p), whose softmax gives
-        them back; 0 becomes -inf. Known for scikit-learn and ART's scikit-learn estimators; taken
-        to be logits for torch modules and functions; needed elsewhere: ART's ``predict`` returns
-        what the wrapped network returns. The sets are valid either way, but with the wrong one
-        they are larger than they need be.
+        The kind of numbers that the estimator returns. Probabilities p become the logits log(p),
+        whose softmax gives them back; 0 becomes -inf. A number that exceeds [0, 1] by rounding
+        counts as 0 or 1. The kind is known for scikit-learn and ART's scikit-learn estimators, and
+        taken to be logits for torch modules and functions. It must be given for other estimators of
+        ART, whose ``predict`` passes on the output of the wrapped network. The sets are valid
+        either way, but with the wrong kind they are larger than they need be.
     classes : sequence, optional
         For scikit-learn models, also inside ART: the class of each label, so that label k is the
         model's class ``classes[k]``. Needed where ``classes_`` is not 0, 1, ..., K - 1.
@@ -58,8 +59,8 @@ def as_model(
     Returns
     -------
     callable
-        A batch (b, ...) to logits (b, K). A torch module or function of logits is returned as it
-        is. No other has gradients, nor follows `device`: batches are copied to the CPU.
+        Maps a batch (b, ...) to logits (b, K). A torch module or function of logits is returned as
+        it is. No other model has gradients, nor follows `device`: batches are copied to the CPU.
 
     Raises
     ------
@@ -68,8 +69,9 @@ def as_model(
     ValueError
         If `outputs` is needed and not given or contradicts the estimator, `classes` is needed and
         not given, does not hold each class once or has no meaning for the estimator, or an ART
-        estimator adds noise itself (randomised smoothing: pass the classifier that it wraps). And,
-        when the model is called, if inputs do not fit the estimator, or probabilities are none.
+        estimator adds noise itself (randomised smoothing: pass the classifier that it wraps). When
+        the model is called, if inputs do not fit the estimator, or it returns other numbers than
+        probabilities where it should return those.
 
     Notes
     -----
@@ -192,8 +194,8 @@ def _of_art(estimator: Any, outputs: Outputs | None, classes: Sequence[Any] | No
         _refuse_classes(classes, estimator)
     if outputs is None:
         raise ValueError(
-            f"`outputs` must be 'logits' or 'probabilities' for {name}, which does not say what "
-            "its predict returns, got None: pass bincp.adapters.as_model(estimator, outputs=...)"
+            f"`outputs` must be 'logits' or 'probabilities' for {name}, whose predict may return "
+            "either, got None: pass bincp.adapters.as_model(estimator, outputs=...)"
         )
 
     def predict(x: npt.NDArray[Any]) -> Any:
@@ -204,7 +206,7 @@ def _of_art(estimator: Any, outputs: Outputs | None, classes: Sequence[Any] | No
 
 
 def _fitted_to(estimator: Any, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a batch in the shape of an ART estimator's inputs, and refuse what does not fit."""
+    """Return a batch in the shape of an ART estimator's inputs, or refuse it."""
     shape = tuple(getattr(estimator, "input_shape", None) or (None,))
     known = all(isinstance(size, int | np.integer) for size in shape)
     if known and len(shape) == 1:
@@ -266,7 +268,7 @@ def _check_known(outputs: Outputs | None, known: Outputs, source: str) -> Output
 def _refuse_classes(classes: object, estimator: object) -> None:
     if classes is not None:
         raise ValueError(
-            f"`classes` must be None for what has no classes_, got {classes!r} for "
+            f"`classes` must be None for an estimator without classes_, got {classes!r} for "
             f"{_shown(estimator)}"
         )
 

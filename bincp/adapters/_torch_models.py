@@ -31,7 +31,7 @@ class LogOf:
 
 
 def _logits(output: torch.Tensor) -> torch.Tensor:
-    # What is no batch of probabilities is refused where logits are, in the same words.
+    # The caller refuses other outputs in the words that it has for logits.
     if not (isinstance(output, torch.Tensor) and output.ndim == 2 and output.is_floating_point()):
         return output
     logits: torch.Tensor = log_probabilities(output)

@@ -127,6 +127,18 @@ class RobustClassifier:
     >>> prediction = classifier.calibrate(x[:150], y[:150]).predict(x[150:])
     >>> prediction.sets.shape
     (50, 3)
+
+    Saving the rule, and restoring the classifier from it, with a seed of its own:
+
+    >>> import bincp, pathlib, secrets, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     classifier.rule.save(pathlib.Path(folder, "rule.json"))
+    ...     rule = bincp.BinCP.load(pathlib.Path(folder, "rule.json"))
+    >>> restored = RobustClassifier(
+    ...     classifier.model, Gaussian(sigma=0.5), L2(0.1), rule=rule, seed=secrets.randbits(64)
+    ... )
+    >>> restored.predict(x[150:]).sets.shape
+    (50, 3)
     """
 
     def __init__(
@@ -280,7 +292,7 @@ class RobustClassifier:
         Raises
         ------
         NotCalibratedError
-            If neither `calibrate` was called nor a calibrated rule given.
+            If neither `calibrate` was called nor a rule given that is calibrated on sampled scores.
         TypeError, ValueError
             As in `sample_scores`; and if `sequential` is true and `curtail` is not.
         """

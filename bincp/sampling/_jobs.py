@@ -45,7 +45,7 @@ class Options:
         place = None if device is None else _checked_device(device)
         if not isinstance(progress, bool):
             raise TypeError(f"`progress` must be a bool, got {progress!r}")
-        return cls(scoring, batch_size, seed, place, progress)
+        return cls(scoring, batch_size, int(seed), place, progress)
 
 
 @dataclass(frozen=True)

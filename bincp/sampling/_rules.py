@@ -13,7 +13,7 @@ _METHODS = ("calibrate", "predict_set_from_counts", "sequential_rule")
 
 
 class Rule(Protocol):
-    """What a `RobustClassifier` needs of a decision rule; `BinCP` says what each part is.
+    """The part of `BinCP` that a `RobustClassifier` uses.
 
     The attributes that end in an underscore are there once the rule is calibrated.
     """
@@ -43,7 +43,8 @@ class Rule(Protocol):
 
 
 def is_calibrated(rule: Rule) -> bool:
-    return getattr(rule, "tau_", None) is not None
+    """Say if a rule is calibrated on sampled scores; one of exact probabilities has no count."""
+    return getattr(rule, "min_count_", None) is not None
 
 
 def check_rule(rule: Any, certificate: Certificate) -> None:
@@ -53,8 +54,8 @@ def check_rule(rule: Any, certificate: Certificate) -> None:
         raise TypeError(
             f"`rule` must be a BinCP or have its methods {', '.join(_METHODS)}, got {rule!r}"
         )
-    if is_calibrated(rule) and rule.min_count_ is None:
-        raise ValueError("`rule` must be calibrated on sampled scores, got one of exact numbers")
+    if getattr(rule, "tau_", None) is not None and not is_calibrated(rule):
+        raise ValueError("`rule` must be calibrated on sampled scores, got exact probabilities")
     own, wanted = rule.certificate_description, certificate.describe()
     for part in ("smoothing", "ball"):
         if own.get(part) != wanted[part]:
@@ -64,8 +65,8 @@ def check_rule(rule: Any, certificate: Certificate) -> None:
             )
 
 
-def _shown(parameters: dict[str, Any] | None) -> str:
-    if parameters is None:
+def _shown(parameters: Any) -> str:
+    if not (isinstance(parameters, dict) and "type" in parameters):
         return "a certificate that does not say"
     rest = ", ".join(f"{key}={value!r}" for key, value in parameters.items() if key != "type")
     return f"{parameters['type']}({rest})"

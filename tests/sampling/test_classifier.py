@@ -158,6 +158,10 @@ class TestRule:
         exact = bincp.BinCP(certificate()).calibrate_exact(np.linspace(0.5, 1, 99), tau=0.4)
         with pytest.raises(ValueError, match="`rule` must be calibrated on sampled scores"):
             classifier(rule=exact)
+        later = classifier(rule=bincp.BinCP(certificate()), n_samples=8)
+        later.rule.calibrate_exact(np.linspace(0.5, 1, 99), tau=0.4)
+        with pytest.raises(NotCalibratedError, match="call calibrate"):
+            later.predict(x)
         fitted = classifier(alpha=0.2, n_samples=32).calibrate(x, y).rule
         with pytest.raises(ValueError, match=r"`n_test_samples` must be the m' = 32 .*, got 31"):
             classifier(rule=fitted, n_test_samples=31)
