@@ -121,7 +121,8 @@ class _Batch:
 
 
 def _reached(scores: torch.Tensor, tau: float) -> torch.Tensor:
-    return scores >= torch.tensor(tau, dtype=scores.dtype, device=scores.device)
+    # A single number may stay on the CPU, which saves a copy that would wait for the device.
+    return scores >= torch.tensor(tau, dtype=scores.dtype, device="cpu")
 
 
 def _dtype_name(scores: torch.Tensor) -> str:

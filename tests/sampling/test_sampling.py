@@ -539,10 +539,9 @@ def data():
 
 
 class TestRobustClassifier:
-    @pytest.mark.parametrize("score", ["tps", "aps"])
-    def test_it_is_the_steps_taken_by_hand(self, data, score):
+    def test_a_random_score_is_the_steps_taken_by_hand(self, data):
         x, y = data
-        options = {"score": score, "seed": 7, "batch_size": 100}
+        options = {"score": "aps", "seed": 7, "batch_size": 100}
         ours = classifier(n_samples=128, n_test_samples=96, **options).calibrate(x[:200], y[:200])
         predicted = ours.predict(x[200:], curtail=False)
         true = sample_scores(
