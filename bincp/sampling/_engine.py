@@ -11,8 +11,7 @@ import torch
 
 from bincp._utils.arrays import ArrayLike, as_counts
 from bincp.calibration import SequentialRule, SequentialTracker
-from bincp.noise import _keys, _laws
-from bincp.noise._keys import IntArray
+from bincp.noise._keys import IntArray, score_numbers
 from bincp.sampling._jobs import Job, Model, integers
 from bincp.scores import NAMED_SCORES
 
@@ -210,16 +209,7 @@ def noisy(
         (len(sources), *job.x.shape[1:]), dtype=dtype, pin_memory=job.device.type == "cuda"
     )
     first, last = sources[0], sources[-1] + 1
-    _laws.fill(
-        job.smoothing,
-        x[first:last],
-        rows.numpy(),
-        sources - first,
-        job.ids[sources],
-        draws,
-        phase=job.phase,
-        seed=job.seed,
-    )
+    job.sampler.fill(job.keys(sources, draws), sources - first, x[first:last], rows.numpy())
     return rows
 
 
@@ -246,7 +236,7 @@ def _scores(job: Job, logits: torch.Tensor, sources: IntArray, draws: IntArray) 
     values = logits if named.of_logits else logits.softmax(-1)
     if not named.random:
         return named.formula(values)  # type: ignore[no-any-return]
-    u = _keys.score_numbers(job.ids[sources], draws, phase=job.phase, seed=job.seed)
+    u = score_numbers(job.keys(sources, draws))
     numbers = torch.from_numpy(u).to(logits.device, torch.float64)[:, None]
     return named.formula(values, numbers)  # type: ignore[no-any-return]
 

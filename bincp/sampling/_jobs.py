@@ -11,8 +11,9 @@ import torch
 from bincp._utils.arrays import ArrayLike, as_array, is_tensor
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.adapters import ModelLike, as_model
-from bincp.noise import _keys, _laws
-from bincp.noise._keys import IntArray, Phase
+from bincp.noise import _keys
+from bincp.noise._keys import IntArray, Keys, Phase
+from bincp.noise._samplers import Sampler, check_inputs, sampler_of
 from bincp.scores import NAMED_SCORES
 
 Model: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
@@ -28,7 +29,7 @@ class Job:
 
     model: Model
     x: npt.NDArray[np.floating[Any]]
-    smoothing: object
+    sampler: Sampler
     n_samples: int
     phase: Phase
     ids: IntArray
@@ -57,7 +58,8 @@ class Job:
     ) -> Self:
         evaluated = as_model(model)
         inputs = _host_inputs(x)
-        _laws.check_inputs(smoothing, inputs)
+        sampler = sampler_of(smoothing)
+        check_inputs(sampler, inputs)
         _keys.check_phase(phase)
         if indices is None:
             indices = np.arange(first_id, first_id + len(inputs))
@@ -67,16 +69,20 @@ class Job:
         return cls(
             model=evaluated,
             x=inputs,
-            smoothing=smoothing,
+            sampler=sampler,
             n_samples=check_integer("n_samples", n_samples, low=1, high=MAX_COUNT),
             phase=phase,
             ids=_keys.check_indices(_on_host(indices), len(inputs), phase),
             score=score,
-            batch_size=int(batch_size),
-            seed=seed,
+            batch_size=check_integer("batch_size", batch_size, low=1),
+            seed=_keys.check_seed(seed),
             device=place,
             progress=progress,
         )
+
+    def keys(self, sources: IntArray, draws: IntArray) -> Keys:
+        """Return the keys of some draws of inputs."""
+        return Keys(self.seed, self.phase, self.ids[sources], draws)
 
 
 def check_options(score: Any, batch_size: Any, seed: Any, device: Any, progress: Any) -> None:

@@ -17,8 +17,8 @@ from bincp import BinCP, certify
 from bincp._core import _noise, _operators
 from bincp.balls import L1, L2
 from bincp.errors import CertificateError
-from bincp.noise import all_copies, draw
-from bincp.noise._keys import below, random_words
+from bincp.noise import Keys, all_copies, draw
+from bincp.noise._keys import below
 from bincp.smoothing import Gaussian, SplittingNoise
 from bincp.testing import check_certificate
 from support import golden
@@ -241,7 +241,7 @@ def test_all_classifiers_of_a_tiny_space(seed):
 )
 @settings(deadline=None, max_examples=30)
 def test_words_are_two_words_of_philox(seed, key, number, n):
-    result = random_words(seed, _noise.TEST, np.array([key]), np.array([number]), n)[0]
+    result = Keys(seed, "test", [key], [number]).words(n)[0]
     for j in range(n):
         high, low = (
             _noise.philox4x32(
@@ -265,7 +265,7 @@ def test_numbers_below_a_bound(words, bound):
 def test_continuous_noise_is_the_formula_of_the_paper(seed, half_width, n):
     x = np.random.default_rng(n).random((1, n))
     noisy = draw(SplittingNoise(half_width, None), x, 3, phase="calibration", seed=seed)[0]
-    words = random_words(seed, 0, np.zeros(3, int), np.arange(3), n)
+    words = Keys(seed, "calibration", np.zeros(3, int), np.arange(3)).words(n)
     length = 2 * half_width
     s = ((words >> np.uint64(11)).astype(float) + 0.5) / 2**53 * length
     cell = np.ceil((x - s) / length)

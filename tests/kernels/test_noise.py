@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bincp._core import _noise
-from bincp.noise import _keys, _laws, draw
+from bincp.noise import Keys, draw
+from bincp.noise._keys import score_numbers
+from bincp.noise._samplers import float32_at_least, sampler_of
 from bincp.smoothing import Gaussian, Laplace, SparseFlip, Uniform
 
 ROOT = Path(__file__).parents[2]
@@ -29,9 +31,8 @@ def row(smoothing, n, *, seed=0, phase="calibration", id=0, number=0, x=None, dt
     """One row of noise."""
     x = np.zeros((1, n), dtype=dtype) if x is None else x
     out = np.empty_like(x)
-    _laws.fill(
-        smoothing, x, out, np.array([0]), np.array([id]), np.array([number]), phase=phase, seed=seed
-    )
+    keys = Keys(seed, phase, [id], [number])
+    sampler_of(smoothing).fill(keys, np.array([0]), x, out)
     return out[0]
 
 
@@ -99,7 +100,7 @@ def test_uniform_is_the_word_as_a_signed_number(seed, id, number, n):  # noqa: A
     signed = np.where(w >= 2**31, w - 2**32, w) + 0.5
     result = row(Uniform(0.5), n, seed=seed, id=id, number=number, phase="test")
     np.testing.assert_array_equal(result, (signed / 2**32).astype(np.float32))
-    u = _keys.score_numbers(np.array([id]), np.array([number]), phase="test", seed=seed)
+    u = score_numbers(Keys(seed, "test", [id], [number]))
     first = words(1, seed=seed, stream=3, id=id, number=number)[0]
     assert u[0] == np.float32((first + 0.5) / 2**32)
 
@@ -224,8 +225,8 @@ def test_nothing_but_the_key_matters_b054_b058_b059(smoothing, dtype, n, m, d, s
     out = np.empty((n * m, d), dtype)
     cut = data.draw(st.integers(0, n * m))
     for part in (slice(0, cut), slice(cut, None)):
-        args = sources[part], keys[sources[part]], draws[part]
-        _laws.fill(smoothing, x, out[part], *args, phase="calibration", seed=seed)
+        rows = Keys(seed, "calibration", keys[sources[part]], draws[part])
+        sampler_of(smoothing).fill(rows, sources[part], x, out[part])
     np.testing.assert_array_equal(out, full[sources, draws])
     shorter = data.draw(st.integers(1, d))
     np.testing.assert_array_equal(
@@ -286,7 +287,7 @@ def test_coverage_needs_independent_calibration_noise(shared, expected):
 
 @given(scale=st.floats(1.2e-38, 3e38))
 def test_scales_are_rounded_up(scale):
-    rounded = _laws.float32_at_least(scale)
+    rounded = float32_at_least(scale)
     assert float(np.float32(rounded)) == rounded >= scale
     assert float(np.nextafter(np.float32(rounded), np.float32(0))) < scale
 
@@ -410,7 +411,7 @@ X = np.zeros((2, 3), np.float32)
         ({"n_samples": 0}, ValueError, "`n_samples` must be in"),
         ({"n_samples": 2**31}, ValueError, "`n_samples` must be in"),
         ({"n_samples": 2.0}, TypeError, "`n_samples` must be an integer, got 2.0"),
-        ({"phase": "calibrate"}, ValueError, "'calibration' or 'test', got 'calibrate'"),
+        ({"phase": "calibrate"}, ValueError, "'calibration', 'test' or 'tuning', got 'calibrate'"),
         ({"phase": 1}, TypeError, "`phase` must be"),
         ({"seed": -1}, ValueError, "`seed` must be in"),
         ({"seed": 2**64}, ValueError, "`seed` must be in"),

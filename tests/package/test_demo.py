@@ -9,11 +9,12 @@ import pytest
 
 from bincp.cli import _demo_run as demo
 from bincp.cli import main
-from bincp.noise import _laws
 
 scipy_stats = pytest.importorskip("scipy.stats")
 for package in ("torch", "sklearn", "matplotlib", "tqdm"):
     pytest.importorskip(package)
+
+from bincp.sampling._jobs import Job  # noqa: E402
 
 SMALL = demo.Settings(
     radii=(0.0, 0.1),
@@ -87,7 +88,7 @@ def test_attack_draws_noise_of_its_own(trial, monkeypatch):
     def secret(*_, **__):
         raise AssertionError("the attack asked for the noise of the test")
 
-    monkeypatch.setattr(_laws, "fill", secret)
+    monkeypatch.setattr(Job, "keys", secret)
     trial._attack(0.2, smoothed=True)
     with pytest.raises(AssertionError, match="noise of the test"):  # it would have been noticed
         trial._counts(trial.images, 0.5)
@@ -95,13 +96,13 @@ def test_attack_draws_noise_of_its_own(trial, monkeypatch):
 
 def test_calibration_and_test_use_the_noise_of_their_phase(trial, monkeypatch):
     phases = []
-    fill = _laws.fill
+    keys = Job.keys
 
-    def watched(*arguments, phase, **options):
-        phases.append(phase)
-        fill(*arguments, phase=phase, **options)
+    def watched(job, sources, draws):
+        phases.append(job.phase)
+        return keys(job, sources, draws)
 
-    monkeypatch.setattr(_laws, "fill", watched)
+    monkeypatch.setattr(Job, "keys", watched)
     trial.calibrate([], trial.images, trial.labels)
     assert set(phases) == {"calibration"}
     phases.clear()
