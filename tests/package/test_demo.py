@@ -223,3 +223,12 @@ def test_real_demo_is_convincing():
     assert last.vanilla.coverage_attacked * n_test < least
     assert last.vanilla.coverage_attacked < 0.6
     assert last.bincp.set_size_attacked < demo.N_CLASSES / 2
+
+
+def test_settings_are_converted_once():
+    """100 + 200 + 200 images: more than 8 bits can count."""
+    numbers = {"n_train": 100, "n_calibration": 200, "n_test": 200, "n_epochs": 1, "seed": 7}
+    given = {name: np.uint8(number) for name, number in numbers.items()}
+    settings = demo.Settings(**given, sigma=np.float32(0.5), radii=[0, np.float64(0.25)])
+    assert settings == demo.Settings(**numbers, sigma=0.5, radii=(0.0, 0.25))
+    assert all(type(getattr(settings, name)) is int for name in numbers)

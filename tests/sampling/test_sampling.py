@@ -83,7 +83,7 @@ class TestNumbers:
         n=st.integers(1, 6),
         m=st.integers(1, 9),
         batch_size=st.integers(1, 60),
-        phase=st.sampled_from(["calibration", "test"]),
+        phase=st.sampled_from(["calibration", "test", "tuning"]),
         seed=st.integers(0, 2**64 - 1),
         data=st.data(),
     )
@@ -862,3 +862,18 @@ class TestNoiseMustBeIndependent:
         assert low <= self.covered(0.25, "0.6", n=1) <= high
         self.share(monkeypatch, phases=True, points=False)
         assert self.covered(0.25, "0.6", n=1) == 0
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint64, torch.tensor])
+def test_integers_of_any_kind(kind):
+    """200 draws of 3 inputs are more rows than 8 bits can count."""
+    x = inputs(3)
+    expected = sample_scores(first_coordinates, x, Gaussian(1.0), 200, phase="tuning", seed=7)
+    found = sample_scores(
+        first_coordinates, x, Gaussian(1.0), kind(200), phase="tuning", seed=kind(7),
+        batch_size=kind(255),
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, expected)
+    for phase in ("calibration", "test"):
+        other = sample_scores(first_coordinates, x, Gaussian(1.0), 200, phase=phase, seed=7)
+        assert (other != expected).any(axis=(1, 2)).all()
