@@ -25,7 +25,7 @@ def _keep(
 
     ``kept`` has shape (rows, 1, ...): the same places are kept in each channel.
     """
-    np.take(x, sources, axis=0, out=out, mode="clip")  # the mode that needs no buffer
+    np.take(x, sources, axis=0, out=out, mode="clip")  # other modes need a buffer
     images = out.reshape(len(out), -1, *kept.shape[2:])
     np.copyto(images, fill, where=~kept)
 

@@ -1,4 +1,4 @@
-"""Derandomised schemes: `levels` noised copies of an input, all as likely, that can be numbered."""
+"""Derandomised schemes: an input has `levels` noised copies, numbered and equally likely."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -65,7 +65,7 @@ class RandomCopy(_CopySampler):
 
 
 class EveryCopy(_CopySampler):
-    """A sampler whose draws 0, ..., levels - 1 are all the copies, in order; it draws nothing."""
+    """A sampler that is not random: its draws 0, ..., levels - 1 are all the copies, in order."""
 
     def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         self.copies.make(keys.draws, sources, x, out)

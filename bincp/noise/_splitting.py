@@ -15,10 +15,10 @@ _LEAST_HALF_WIDTH = 2.0**-30
 
 
 class _Split(FlatSampler):
-    """Continuous noise, in double precision whatever the input: 53 bits of each offset.
+    """Continuous noise, computed in float64 for inputs of either dtype, with offsets of 53 bits.
 
-    Rounding moves the offset at which a coordinate changes its cell by 2^-53 at most, so that two
-    values split more often than they should by 2^-52 / length at most.
+    Rounding moves the offset at which a coordinate changes its cell by 2^-53 at most. So two values
+    are split with a probability that is too large by 2^-52 / length at most.
     """
 
     def __init__(self, half_width: float) -> None:
@@ -41,7 +41,7 @@ class _Split(FlatSampler):
 
 
 class _SplitCopies:
-    """Derandomised noise, in integers: x in 1 / grid, ends of cells in halves of it."""
+    """Derandomised noise, in integers: x in steps of 1 / grid, ends of cells in half steps."""
 
     def __init__(self, smoothing: SplittingNoise, grid: int) -> None:
         self.name = repr(smoothing)

@@ -24,10 +24,10 @@ class Ablation(Smoothing):
         width) with ``dim = height * width``. Samplers refuse images with the channels last and flat
         inputs with several channels; move the axis, as by ``np.moveaxis(x, -1, 1)``.
     fill : float
-        Value of ablated elements. The certificate holds for any; the model tells what is ablated
-        from what is seen only if no input has it. The paper's encoding, channels (x, 1 - x) with
-        (0, 0) for what is ablated, is a first layer of the model for inputs in [0, 1] and
-        ``fill=-1``.
+        Value of ablated elements. The certificate holds for any value, but a model can tell ablated
+        elements from seen ones only if no input has this value. The paper encodes an element x as
+        the channels (x, 1 - x), and an ablated one as (0, 0): for inputs in [0, 1] that is a first
+        layer of the model, with ``fill=-1``.
 
     Raises
     ------
@@ -71,8 +71,8 @@ class BlockAblation(Smoothing):
     size : int
         Height and width of the block, in [1, min(height, width)].
     height, width : int
-        Of the image, the last two axes of an input; channels come before them, and are kept or
-        ablated together. Samplers refuse images with the channels last.
+        Height and width of the image, which are the last two axes of an input; channels come before
+        them, and are kept or ablated together. Samplers refuse images with the channels last.
     fill : float
         Value of ablated elements, see `Ablation`.
 
@@ -125,8 +125,8 @@ class BandAblation(Smoothing):
     size : int
         Number of columns of the band, in [1, width].
     width : int
-        Of the image, the last axis of an input; channels and rows come before it. Samplers refuse
-        images with the channels last.
+        Width of the image, which is the last axis of an input; channels and rows come before it.
+        Samplers refuse images with the channels last.
     fill : float
         Value of ablated elements, see `Ablation`.
 

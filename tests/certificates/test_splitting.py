@@ -8,17 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 import bincp
 from bincp import BinCP, certify
-from bincp._core import _noise, _operators
+from bincp._core import _operators
 from bincp.balls import L1, L2
 from bincp.errors import CertificateError
 from bincp.noise import Keys, all_copies, draw
-from bincp.noise._keys import below
 from bincp.smoothing import Gaussian, SplittingNoise
 from bincp.testing import check_certificate
 from support import golden
@@ -231,33 +230,6 @@ def test_all_classifiers_of_a_tiny_space(seed):
 
 
 # ---- samplers -----------------------------------------------------------------------------------
-
-
-@given(
-    seed=st.integers(0, 2**64 - 1),
-    key=st.integers(0, 2**56 - 1),
-    number=st.integers(0, 2**31 - 1),
-    n=st.integers(1, 150),
-)
-@settings(deadline=None, max_examples=30)
-def test_words_are_two_words_of_philox(seed, key, number, n):
-    result = Keys(seed, "test", [key], [number]).words(n)[0]
-    for j in range(n):
-        high, low = (
-            _noise.philox4x32(
-                (16 * (j // 64) + j % 16, number, key & 0xFFFFFFFF, stream << 24 | key >> 32),
-                (seed & 0xFFFFFFFF, seed >> 32),
-            )[j % 64 // 16]
-            for stream in (1, 0x81)
-        )
-        assert int(result[j]) == high << 32 | low
-
-
-@given(words=st.lists(st.integers(0, 2**64 - 1), min_size=1), bound=st.integers(1, 2**31 - 1))
-@example(words=[2**64 - 1, 0], bound=2**31 - 1)
-@settings(deadline=None)
-def test_numbers_below_a_bound(words, bound):
-    assert below(np.array(words, np.uint64), bound).tolist() == [w * bound >> 64 for w in words]
 
 
 @given(seed=st.integers(0, 2**64 - 1), half_width=st.floats(0.01, 5), n=st.integers(1, 150))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from bincp._core import _noise
 from bincp.noise import Keys, draw
-from bincp.noise._keys import score_numbers
+from bincp.noise._keys import below, score_numbers
 from bincp.noise._samplers import float32_at_least, sampler_of
 from bincp.smoothing import Gaussian, Laplace, SparseFlip, Uniform
 
@@ -519,6 +519,13 @@ def test_numbers_of_a_key(seed, id, number, n, phase, part, high):  # noqa: A002
     if part == 0:
         noise = row(Gaussian(1.0), n, seed=seed, phase=phase, id=id, number=number)
         np.testing.assert_array_equal(normals[0], noise)
+
+
+@given(words=st.lists(st.integers(0, 2**64 - 1), min_size=1), bound=st.integers(1, 2**31 - 1))
+@example(words=[2**64 - 1, 0], bound=2**31 - 1)
+@settings(deadline=None)
+def test_numbers_below_a_bound(words, bound):
+    assert below(np.array(words, np.uint64), bound).tolist() == [w * bound >> 64 for w in words]
 
 
 def test_numbers_of_the_two_parts_and_of_three_phases_share_nothing():
