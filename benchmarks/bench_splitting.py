@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bincp import noise
-from bincp.noise._keys import random_words
 from bincp.smoothing import Ablation, SplittingNoise
 
 N, D, L = 4, 3072, 220
@@ -38,7 +37,7 @@ def test_copies(benchmark, copies):
 
 def keyed_words(n):
     ids, draws = np.divmod(np.arange(N * L), L)
-    return random_words(0, 1, ids, draws, n).reshape(N, L, n)
+    return noise.Keys(0, "test", ids, draws).words(n).reshape(N, L, n)
 
 
 def numpy_noise():

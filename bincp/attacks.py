@@ -24,7 +24,7 @@ from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
 from bincp._utils.validation import MAX_COUNT, check_integer, check_real, check_threshold
 from bincp.adapters import ModelLike
 from bincp.balls import L1, L2, Ball, Flips, Linf
-from bincp.noise import _laws
+from bincp.noise._samplers import check_inputs
 from bincp.smoothing import Smoothing
 
 if TYPE_CHECKING:
@@ -204,8 +204,8 @@ def pgd(
     array([[0.5, 1. ]], dtype=float32)
     """
     norm_ball = _check_norm_ball(ball)
-    check_integer("steps", steps, low=1)
-    length = 2.5 * norm_ball.r / steps
+    n_steps = check_integer("steps", steps, low=1)
+    length = 2.5 * norm_ball.r / n_steps
     if step_size is not None:
         length = check_real("step_size", step_size, low=0, open_low=True)
     goal = _Goal.checked(tau, temperature)
@@ -216,11 +216,11 @@ def pgd(
     best = job.x.copy()
     lowest = np.full(len(best), np.inf)
     current = best.copy()
-    for step in range(steps + 1):
+    for step in range(n_steps + 1):
         values, gradients = _smoothed(job, current, y, goal)
         better = values < lowest
         best[better], lowest[better] = current[better], values[better]
-        if step < steps:
+        if step < n_steps:
             moved = current.astype(np.float64) - length * _steepest(gradients, norm_ball)
             deltas = (moved - job.x).reshape(len(moved), -1)
             inside = _projected(deltas, norm_ball).reshape(job.x.shape)
@@ -300,7 +300,7 @@ def random_flips(
     """
     if not isinstance(ball, Flips):
         raise TypeError(f"`ball` must be Flips, got {ball!r}")
-    check_integer("steps", steps, low=1)
+    n_steps = check_integer("steps", steps, low=1)
     goal = _Goal.checked(tau, temperature)
     job = _job(model, x, smoothing, n_samples, score, batch_size, seed, device)
     bad = (job.x != 0) & (job.x != 1)
@@ -311,8 +311,8 @@ def random_flips(
     clean = job.x.reshape(len(job.x), -1).astype(bool)
     flips = np.zeros_like(clean)  # of the best point so far
     lowest = _values(job, job.x, y, goal)
-    searches = [np.random.default_rng([seed, row]) for row in range(len(clean))]
-    for _ in range(steps):
+    searches = [np.random.default_rng([job.seed, row]) for row in range(len(clean))]
+    for _ in range(n_steps):
         tried = np.stack(
             [_other_flips(*row, ball) for row in zip(searches, clean, flips, strict=True)]
         )
@@ -438,7 +438,7 @@ def _smoothed(
 
     from bincp.sampling._modes import evaluation_mode
 
-    _laws.check_inputs(job.smoothing, x)  # a step may leave the inputs that the scheme takes
+    check_inputs(job.sampler, x)  # a step may leave the inputs that the scheme takes
     values, gradients = np.empty(len(x)), np.empty(x.shape)
     with evaluation_mode(job.model), torch.enable_grad():
         for rows in _chunks(job, len(x)):

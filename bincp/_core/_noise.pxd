@@ -1,9 +1,9 @@
 """Keyed noise for Cython code: one row a call, from any thread, without the GIL.
 
-A row is keyed by (seed, stream, id, draw): ``seed`` any 64 bits, ``stream`` 0 for calibration and
-1 for test noise, ``id`` in [0, 2**56), ``draw`` in [0, 2**32). It has ``n`` < 2**34 elements; a
-NULL ``x`` stands for zeros, and ``x`` may be ``out``. Uniform noise is on the closed interval
-[-half_width, half_width].
+A row is keyed by (seed, stream, id, draw): ``seed`` any 64 bits, ``stream`` 0 for calibration, 1
+for test and 6 for tuning noise, ``id`` in [0, 2**56), ``draw`` in [0, 2**32). It has ``n`` < 2**34
+elements; a NULL ``x`` stands for zeros, and ``x`` may be ``out``. Uniform noise is on the closed
+interval [-half_width, half_width].
 """
 
 from libc.stdint cimport uint32_t, uint64_t

@@ -1,4 +1,8 @@
-"""Checks of scalar arguments: the argument, what it must be, and what it got."""
+"""Checks of scalar arguments. Errors name the argument, what it must be, and what it got.
+
+Each check returns the value as a Python number. Use that number and not the argument: the scalars
+of NumPy overflow, and tensors are no numbers to most functions.
+"""
 
 import math
 import operator
@@ -11,11 +15,15 @@ MAX_COUNT = 2**31 - 1
 
 
 def check_integer(name: str, value: object, *, low: int, high: int | None = None) -> int:
-    """Return ``value`` as an int in [low, high]; bools and floats are refused, not rounded."""
-    if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
+    """Return ``value`` as an int in [low, high]; bools and floats are refused, not rounded.
+
+    Integers of NumPy and torch, and arrays and tensors without axes, are converted.
+    """
+    is_bool = isinstance(value, bool) or "bool" in str(getattr(value, "dtype", ""))
+    if is_bool or getattr(value, "ndim", 0) != 0:
         raise TypeError(f"`{name}` must be an integer, got {value!r}")
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = int(operator.index(value))  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"`{name}` must be an integer, got {value!r}") from None
     if number < low or (high is not None and number > high):
@@ -56,7 +64,7 @@ def check_threshold(name: str, value: object) -> float:
 
 
 def _as_float(name: str, value: object) -> float:
-    """Return ``value`` as a float; what lies between two doubles is not rounded silently."""
+    """Return ``value`` as a float, and refuse numbers between two doubles: none is rounded."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a real number, got {value!r}")
     try:

@@ -166,14 +166,14 @@ def registered() -> tuple[tuple[type, type, str], ...]:
     >>> (bincp.smoothing.Gaussian, bincp.balls.L2) in {pair[:2] for pair in bincp.registered()}
     True
     """
-    _load_entry_points()
+    load_entry_points()
     return tuple((*pair, entry.origin) for pair, entry in _entries.items())
 
 
 def _find(smoothing_type: type, ball_type: type) -> _Entry:
     pair = (smoothing_type, ball_type)
     if pair not in _entries:
-        _load_entry_points()
+        load_entry_points()
     if pair not in _entries:
         raise CertificateError(
             f"no certificate for ({smoothing_type.__name__}, {ball_type.__name__}): "
@@ -192,7 +192,7 @@ def _what_there_is(pair: tuple[type, type]) -> str:
 
 
 @functools.cache
-def _load_entry_points() -> None:
+def load_entry_points() -> None:
     from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):

@@ -76,11 +76,11 @@ def measure(
     TypeError, ValueError
         If an argument has a wrong type or value.
     """
-    check_integer("n_probabilities", n_probabilities, low=1)
-    check_real("seconds", seconds, low=0, open_low=True)
-    p = np.random.default_rng(0).random(n_probabilities)
+    number = check_integer("n_probabilities", n_probabilities, low=1)
+    duration = check_real("seconds", seconds, low=0, open_low=True)
+    p = np.random.default_rng(0).random(number)
     for case in CASES if cases is None else cases:
-        yield _measure(case, p, seconds)
+        yield _measure(case, p, duration)
 
 
 def _measure(case: Case, p: Array, seconds: float) -> Throughput:

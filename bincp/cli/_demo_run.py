@@ -95,12 +95,13 @@ class Settings:
     def __post_init__(self) -> None:
         if check_level("alpha", self.alpha) <= check_level("eta", ETA):
             raise ValueError(f"`alpha` must be above {ETA}, got {self.alpha}")
-        check_real("sigma", self.sigma, low=0, open_low=True)
-        check_integer("seed", self.seed, low=0, high=2**64 - 1)
+        checked: dict[str, object] = {
+            "sigma": check_real("sigma", self.sigma, low=0, open_low=True),
+            "seed": check_integer("seed", self.seed, low=0, high=2**64 - 1),
+        }
         if not self.radii:
             raise ValueError("`radii` must hold at least one radius, got none")
-        for radius in self.radii:
-            check_real("radii", radius, low=0)
+        checked["radii"] = tuple(check_real("radii", radius, low=0) for radius in self.radii)
         counts = (
             "n_samples",
             "n_train",
@@ -111,7 +112,9 @@ class Settings:
             "attack_draws",
         )
         for name in counts:
-            check_integer(name, getattr(self, name), low=1)
+            checked[name] = check_integer(name, getattr(self, name), low=1)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
         n_used = self.n_train + self.n_calibration + self.n_test
         if n_used > N_IMAGES:
             raise ValueError(

@@ -6,19 +6,27 @@ size of the input changes none either. This is what the guarantee needs (indepen
 calibration input and each draw, and test noise that is independent of all calibration noise), and
 it makes every result reproducible: bit by bit on every machine where the noise is drawn in C
 (Gaussian, Uniform, Laplace, flips, splitting, ablation), and up to the last bit of float32 where it
-takes the special functions of the installed NumPy and SciPy.
+takes the special functions of the installed NumPy and SciPy. The functions keep no state, so they
+may be called from any thread.
+
+There are three phases, each with noise of its own: "calibration", "test", and "tuning" for separate
+points on which settings such as p, tau or a temperature are chosen. Settings that were tuned on
+calibration noise are fitted to it, and the guarantee is lost.
+
+A scheme from outside gets its noise by `register`: a function that makes noisy rows from inputs and
+`Keys`.
 
 Noise is drawn in float32, or rounded to it, also for float64 inputs, and never narrower: a Gaussian
 of 16 bits has no tails, and a certificate for Gaussian noise says nothing about it. (Splitting
 noise is made in float64, and rounded to the dtype of the input after that.)
 
-A certificate is a statement about noise in real numbers. The noise here has its law up to rounding:
-Gaussians end at 6.76 standard deviations, which changes the law of d coordinates by 1.4e-11 d in
-total variation, Laplace noise at 22.18 scales, by 2.4e-10 d, and the discrete laws are off by
-2**-64 an element. What is left is that sums of floating-point numbers have last bits, and these may
-depend on the input more than real numbers would let them: a model that is made to read them is
-beyond any certificate of additive noise that is drawn by a computer [1]_. Derandomised splitting
-and ablation have no such gap.
+A certificate is a statement about noise in real numbers. The noise here has its distribution up to
+rounding: Gaussians end at 6.76 standard deviations, which changes the distribution of d coordinates
+by 1.4e-11 d in total variation, Laplace noise at 22.18 scales, by 2.4e-10 d, and discrete
+distributions are off by 2**-64 an element. Rounding leaves one gap: sums of floating-point numbers
+have last bits, and these may depend on the input more than real numbers would let them. A model
+that is made to read them is beyond any certificate of additive noise that is drawn by a computer
+[1]_. Derandomised splitting and ablation have no such gap.
 
 .. [1] J. Jin, O. Ohrimenko and B. Rubinstein, "Getting a-round guarantees: floating-point attacks
    on certified robustness", 2022.
@@ -27,5 +35,7 @@ and ablation have no such gap.
 from bincp.noise import _ablation, _additive, _flips, _radial, _splitting  # noqa: F401
 from bincp.noise._copies import all_copies
 from bincp.noise._draw import draw
+from bincp.noise._keys import Keys
+from bincp.noise._register import register
 
-__all__ = ["all_copies", "draw"]
+__all__ = ["Keys", "all_copies", "draw", "register"]

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._core import _noise
-from bincp.noise._copies import Copies, RandomCopy, copies_of
-from bincp.noise._keys import FloatArray, IntArray, random_words
-from bincp.noise._laws import Law, law_of
+from bincp.noise._copies import Copies, RandomCopy, copies_of, enumerates
+from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
+from bincp.noise._samplers import FlatSampler, Sampler, chunks, samples
 from bincp.smoothing import Ablation, BandAblation, BlockAblation, Deletion
 
 
@@ -25,36 +25,34 @@ def _keep(
 
     ``kept`` has shape (rows, 1, ...): the same places are kept in each channel.
     """
-    np.take(x, sources, axis=0, out=out, mode="clip")  # the mode that needs no buffer
+    np.take(x, sources, axis=0, out=out, mode="clip")  # other modes need a buffer
     images = out.reshape(len(out), -1, *kept.shape[2:])
     np.copyto(images, fill, where=~kept)
 
 
-class _Ablation:
+@samples(Ablation)
+class _Ablation(FlatSampler):
     def __init__(self, smoothing: Ablation) -> None:
         self.keep, self.dim, self.fill_value = smoothing.keep, smoothing.dim, smoothing.fill
 
     def check(self, x: FloatArray) -> None:
+        """Refuse inputs whose channels are not the leading axes.
+
+        With the channels last, or flattened with several channels, what is kept together would be
+        elements of different pixels: a pixel would be seen more often than the certificate says.
+        """
         _check_value("fill", self.fill_value, x)
-        elements = x.size // len(x)
-        if elements % self.dim:
+        sizes = [math.prod(x.shape[axis:]) for axis in range(1, x.ndim + 1)]
+        if self.dim not in sizes:
             raise ValueError(
-                f"`x` must have {self.dim} elements an input, or that for each channel, "
-                f"got shape {x.shape}"
+                f"`x` must have {self.dim} elements an input, flat or of any shape, or channels "
+                f"first and {self.dim} pixels in the axes after them, as (n, channels, height, "
+                f"width), for Ablation with dim = {self.dim}, got shape {x.shape}"
             )
 
-    def fill(
-        self,
-        seed: int,
-        stream: int,
-        ids: IntArray,
-        draws: IntArray,
-        sources: IntArray,
-        x: FloatArray,
-        out: FloatArray,
-    ) -> None:
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         kept = np.empty((len(out), self.dim), np.uint8)
-        _noise.keep(self.keep, seed, stream, ids, draws, kept)
+        _noise.keep(self.keep, *core_key(keys), kept)
         _keep(kept[:, None].view(bool), sources, x, out, self.fill_value)
 
 
@@ -70,7 +68,10 @@ class _Blocks:
         axes = len(self.shape)
         if x.ndim <= axes or x.shape[-axes:] != self.shape:
             sizes = ", ".join(str(size) for size in self.shape)
-            raise ValueError(f"`x` must have shape (n, ..., {sizes}), got {x.shape}")
+            raise ValueError(
+                f"`x` must have shape (n, ..., {sizes}), with channels before the pixels, "
+                f"got {x.shape}"
+            )
 
     def make(self, numbers: IntArray, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         corners = np.unravel_index(numbers, self.shape)
@@ -82,7 +83,8 @@ class _Blocks:
         _keep(kept[:, None], sources, x, out, self.fill_value)
 
 
-class _Deletion:
+@samples(Deletion)
+class _Deletion(FlatSampler):
     def __init__(self, smoothing: Deletion) -> None:
         self.padding = smoothing.padding
         # Rounded up: a certificate for fewer deletions than were drawn still holds.
@@ -91,7 +93,10 @@ class _Deletion:
     def check(self, x: FloatArray) -> None:
         _check_value("padding", self.padding, x)
         if x.ndim != 2:
-            raise ValueError(f"`x` must have shape (n, length) for Deletion, got {x.shape}")
+            raise ValueError(
+                "`x` must have shape (n, length), one token an element, for Deletion, "
+                f"got {x.shape}"
+            )
         padding = x == self.padding
         late = padding[:, :-1] & ~padding[:, 1:]
         if late.any():
@@ -101,47 +106,29 @@ class _Deletion:
                 f"got {x[row, place + 1]} after it at index {(row, place + 1)}"
             )
 
-    def fill(
-        self,
-        seed: int,
-        stream: int,
-        ids: IntArray,
-        draws: IntArray,
-        sources: IntArray,
-        x: FloatArray,
-        out: FloatArray,
-    ) -> None:
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         out[:] = self.padding
         if self.threshold == 2**64:  # no word is that large
             return
-        for r, source in enumerate(sources):
-            word = random_words(seed, stream, ids[r : r + 1], draws[r : r + 1], x.shape[1])[0]
-            left = x[source][(x[source] != self.padding) & (word >= np.uint64(self.threshold))]
-            out[r, : len(left)] = left
+        for rows in chunks(len(out), x.shape[1]):
+            tokens = x[sources[rows]]
+            spared = keys[rows].words(x.shape[1]) >= np.uint64(self.threshold)
+            kept = spared & (tokens != self.padding)
+            for row, left, which in zip(out[rows], tokens, kept, strict=True):
+                row[: which.sum()] = left[which]
 
 
-@law_of.register
-def _(smoothing: Ablation) -> Law:
-    return _Ablation(smoothing)
-
-
-@law_of.register
-def _(smoothing: Deletion) -> Law:
-    return _Deletion(smoothing)
-
-
-@copies_of.register
-def _(smoothing: BlockAblation) -> Copies:
+@enumerates(BlockAblation)
+def _blocks(smoothing: BlockAblation) -> Copies:
     shape, size = (smoothing.height, smoothing.width), (smoothing.size, smoothing.size)
     return _Blocks(shape, size, smoothing.fill)
 
 
-@copies_of.register
-def _(smoothing: BandAblation) -> Copies:
+@enumerates(BandAblation)
+def _bands(smoothing: BandAblation) -> Copies:
     return _Blocks((smoothing.width,), (smoothing.size,), smoothing.fill)
 
 
-@law_of.register(BlockAblation)
-@law_of.register(BandAblation)
-def _(smoothing: BlockAblation | BandAblation) -> Law:
+@samples(BlockAblation, BandAblation)
+def _random_block(smoothing: BlockAblation | BandAblation) -> Sampler:
     return RandomCopy(copies_of(smoothing))

@@ -1,49 +1,56 @@
 """Noise with independent coordinates that is added to the input."""
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import special
 
 from bincp._core import _noise
-from bincp.noise._keys import FloatArray
-from bincp.noise._laws import Law, check_largest, float32_at_least, law_of
-from bincp.noise._wide import LEAST_UNIT, DoubleArray, RowKeys, WideLaw
+from bincp.noise._keys import DoubleArray, FloatArray, IntArray, Keys, core_key
+from bincp.noise._samplers import (
+    FlatSampler,
+    Sampler,
+    check_largest,
+    float32_at_least,
+    sampler_of,
+    samples,
+)
+from bincp.noise._wide import LEAST_UNIT, WideSampler
 from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
 
-# The largest draws of the laws that are drawn in float32, for a scale of 1; see csrc/noise/noise.h.
+# The largest draws of the distributions that are drawn in float32, for a scale of 1; see
+# csrc/noise/noise.h.
 _LARGEST = {_noise.GAUSSIAN: 6.77, _noise.UNIFORM: 1.0, _noise.LAPLACE: 22.19}
 
 
-class _Additive:
-    def __init__(self, law: int, scale: float) -> None:
-        self.law = law
+class _Additive(FlatSampler):
+    def __init__(self, distribution: int, scale: float) -> None:
+        self.distribution = distribution
         self.scale = float32_at_least(scale)
 
     def check(self, x: FloatArray) -> None:
-        check_largest(self.scale * _LARGEST[self.law])
+        check_largest(self.scale * _LARGEST[self.distribution])
 
-    def fill(self, *key_and_rows: Any) -> None:
-        _noise.add_noise(self.law, self.scale, *key_and_rows)
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        _noise.add_noise(self.distribution, self.scale, *core_key(keys), sources, x, out)
 
 
-@law_of.register
-def _(smoothing: Gaussian) -> Law:
+@samples(Gaussian)
+def _gaussian(smoothing: Gaussian) -> Sampler:
     return _Additive(_noise.GAUSSIAN, smoothing.sigma)
 
 
-@law_of.register
-def _(smoothing: Uniform) -> Law:
+@samples(Uniform)
+def _uniform(smoothing: Uniform) -> Sampler:
     return _Additive(_noise.UNIFORM, smoothing.half_width)
 
 
-@law_of.register
-def _(smoothing: Laplace) -> Law:
+@samples(Laplace)
+def _laplace(smoothing: Laplace) -> Sampler:
     return _Additive(_noise.LAPLACE, smoothing.scale)
 
 
-class _Expp(WideLaw):
+class _Expp(WideSampler):
     """A uniform number times a random width: (width / scale)^p is a Gamma(1 + 1 / p) number.
 
     So |x / scale|^p is a Gamma(1 / p) number, as its density says. SciPy takes five times as long
@@ -61,11 +68,12 @@ class _Expp(WideLaw):
         """Return the widths that are exceeded with the probabilities v."""
         return self.scale * special.gammainccinv(1 + 1 / self.p, v) ** (1 / self.p)
 
-    def noise(self, keys: RowKeys, d: int) -> FloatArray:
-        return (2 * keys.units(d) - 1) * self.width(keys.radius_units(d))
+    def noise(self, keys: Keys, d: int) -> FloatArray:
+        return (2 * keys.units(d) - 1) * self.width(keys.units(d, part=1))
 
 
-class _Pareto(WideLaw):
+@samples(Pareto)
+class _Pareto(WideSampler):
     def __init__(self, smoothing: Pareto) -> None:
         self.scale = float32_at_least(smoothing.scale)
         self.a = smoothing.a
@@ -77,21 +85,16 @@ class _Pareto(WideLaw):
         """Return what |x| exceeds with the probabilities v: P(|x| > t) = (1 + t / scale)^-a."""
         return self.scale * np.expm1(-np.log(v) / self.a)
 
-    def noise(self, keys: RowKeys, d: int) -> FloatArray:
+    def noise(self, keys: Keys, d: int) -> FloatArray:
         # The smaller tail, twice: exact, so that the far ends keep their resolution.
         u = keys.units(d)
         return np.copysign(self.magnitude(2 * np.minimum(u, 1 - u)), u - 0.5)
 
 
-@law_of.register
-def _(smoothing: Expp) -> Law:
+@samples(Expp)
+def _expp(smoothing: Expp) -> Sampler:
     if smoothing.p == 1:
-        return law_of(Laplace(smoothing.scale))
+        return sampler_of(Laplace(smoothing.scale))
     if smoothing.p == 2:
-        return law_of(Gaussian(smoothing.scale / math.sqrt(2)))
+        return sampler_of(Gaussian(smoothing.scale / math.sqrt(2)))
     return _Expp(smoothing)
-
-
-@law_of.register
-def _(smoothing: Pareto) -> Law:
-    return _Pareto(smoothing)

@@ -1,14 +1,13 @@
-"""Derandomised schemes: `levels` noised copies of an input, all as likely, that can be numbered."""
+"""Derandomised schemes: an input has `levels` noised copies, numbered and equally likely."""
 
-from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from bincp._utils.arrays import ArrayLike, as_array
-from bincp.noise._keys import FloatArray, IntArray, below, random_words
-from bincp.noise._laws import Law, check_inputs, law_of
+from bincp.noise._keys import FloatArray, IntArray, Keys
+from bincp.noise._samplers import FlatSampler, check_inputs
 
 
 class Copies(Protocol):
@@ -16,70 +15,60 @@ class Copies(Protocol):
 
     levels: int
 
-    def check(self, x: FloatArray) -> None: ...
+    def check(self, x: FloatArray) -> None:
+        """Refuse inputs (n, ...) that the scheme cannot smooth."""
 
     def make(self, numbers: IntArray, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         """Write copy ``numbers[r]`` of row ``x[sources[r]]`` to ``out[r]``."""
 
 
-@singledispatch
+Factory = Callable[[Any], Copies]
+F = TypeVar("F", bound=Factory)
+
+_factories: dict[type, Factory] = {}
+
+
+def enumerates(smoothing_type: type) -> Callable[[F], F]:
+    """Register a class or function that makes the copies of a scheme; use as a decorator."""
+
+    def decorator(factory: F) -> F:
+        _factories[smoothing_type] = factory
+        return factory
+
+    return decorator
+
+
 def copies_of(smoothing: object) -> Copies:
-    known = ", ".join(sorted(t.__name__ for t in copies_of.registry if t is not object))
-    raise TypeError(
-        f"`smoothing` must be derandomised, one of {known}, for exact probabilities, "
-        f"got {smoothing!r}"
-    )
+    """Return the copies of a derandomised scheme, found by its exact type."""
+    if type(smoothing) not in _factories:
+        known = ", ".join(sorted(smoothing_type.__name__ for smoothing_type in _factories))
+        raise TypeError(
+            f"`smoothing` must be derandomised, one of {known}, for exact probabilities, "
+            f"got {smoothing!r}"
+        )
+    return _factories[type(smoothing)](smoothing)
 
 
-class RandomCopy:
-    """The law of a derandomised scheme that is sampled: one of its copies, drawn uniformly."""
-
+class _CopySampler(FlatSampler):
     def __init__(self, copies: Copies) -> None:
         self.copies = copies
-        self.check = copies.check
 
-    def fill(
-        self,
-        seed: int,
-        stream: int,
-        ids: IntArray,
-        draws: IntArray,
-        sources: IntArray,
-        x: FloatArray,
-        out: FloatArray,
-    ) -> None:
-        words = random_words(seed, stream, ids, draws, 1)[:, 0]
-        self.copies.make(below(words, self.copies.levels), sources, x, out)
+    def check(self, x: FloatArray) -> None:
+        self.copies.check(x)
 
 
-@dataclass(frozen=True)
-class Enumeration:
-    """A derandomised scheme as one whose draws 0, ..., levels - 1 are all its copies, in order."""
+class RandomCopy(_CopySampler):
+    """The sampler of a derandomised scheme: it draws one of the copies uniformly."""
 
-    smoothing: object
-
-
-class _EveryCopy:
-    def __init__(self, copies: Copies) -> None:
-        self.copies = copies
-        self.check = copies.check
-
-    def fill(
-        self,
-        seed: int,
-        stream: int,
-        ids: IntArray,
-        draws: IntArray,
-        sources: IntArray,
-        x: FloatArray,
-        out: FloatArray,
-    ) -> None:
-        self.copies.make(draws, sources, x, out)
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        self.copies.make(keys.integers(1, self.copies.levels)[:, 0], sources, x, out)
 
 
-@law_of.register
-def _(smoothing: Enumeration) -> Law:
-    return _EveryCopy(copies_of(smoothing.smoothing))
+class EveryCopy(_CopySampler):
+    """A sampler that is not random: its draws 0, ..., levels - 1 are all the copies, in order."""
+
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        self.copies.make(keys.draws, sources, x, out)
 
 
 def all_copies(smoothing: object, x: ArrayLike) -> FloatArray:
@@ -90,12 +79,13 @@ def all_copies(smoothing: object, x: ArrayLike) -> FloatArray:
     smoothing : SplittingNoise, BlockAblation or BandAblation
         The scheme; SplittingNoise with a grid.
     x : array (n, ...)
-        Inputs, float32 or float64.
+        Inputs, float32 or float64, as in `draw`.
 
     Returns
     -------
     array (n, levels, ...)
-        Of the dtype of `x`; each copy has probability 1 / levels.
+        Of the dtype of `x`. Each copy of an input has probability 1 / levels. The order of the
+        copies is fixed: there is nothing random, so there is no seed.
 
     Raises
     ------
@@ -103,6 +93,10 @@ def all_copies(smoothing: object, x: ArrayLike) -> FloatArray:
         If the scheme is not derandomised.
     ValueError
         If `x` has a wrong dtype or shape, or is off the grid of the scheme.
+
+    Notes
+    -----
+    The function keeps no state and may be called from any thread.
 
     Examples
     --------
@@ -116,9 +110,9 @@ def all_copies(smoothing: object, x: ArrayLike) -> FloatArray:
     """
     x = as_array("x", x)
     copies = copies_of(smoothing)
-    check_inputs(Enumeration(smoothing), x)
+    check_inputs(EveryCopy(copies), x)
     out = np.empty((len(x), copies.levels, *x.shape[1:]), dtype=x.dtype)
     sources, numbers = np.divmod(np.arange(len(x) * copies.levels), copies.levels)
-    rows: Any = np.ascontiguousarray(x).reshape(len(x), -1)
+    rows = np.ascontiguousarray(x).reshape(len(x), -1)
     copies.make(numbers, sources, rows, out.reshape(len(sources), rows.shape[1]))
     return out

@@ -6,12 +6,14 @@ from bincp._utils.arrays import ArrayLike, as_array
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.noise._keys import (
     FloatArray,
+    IntArray,
+    Keys,
     Phase,
     check_indices,
     check_phase,
     check_seed,
 )
-from bincp.noise._laws import check_inputs, fill
+from bincp.noise._samplers import Sampler, check_inputs, sampler_of
 
 
 def draw(
@@ -28,17 +30,16 @@ def draw(
     Parameters
     ----------
     smoothing : Smoothing
-        The smoothing scheme, one of `bincp.smoothing`. SparseFlip needs inputs of zeros and ones,
-        CategoricalFlip the codes 0, 1, ..., k - 1, Joint its `n_adjacency` and flips in its parts,
-        SplittingNoise inputs in [0, 1], on its grid if it has one, Ablation `dim` elements or that
-        for each channel, BlockAblation and BandAblation images of their size in the last axes, and
-        Deletion sequences (n, length) with the padding at the end.
+        The smoothing scheme: one of `bincp.smoothing`, or one that `register` knows.
     x : array (n, ...)
-        Inputs, float32 or float64.
+        Inputs, float32 or float64, in the units of the scheme. What each scheme needs of them is
+        in the notes.
     n_samples : int
-        Draws for each input, at least 1. The first draws do not depend on how many there are.
-    phase : "calibration" or "test"
-        The two phases use independent noise. Calibration noise must not be used at test time.
+        Draws for each input, in [1, 2**31). The first draws do not depend on how many there are.
+    phase : "calibration", "test" or "tuning"
+        What the draws are for: the calibration points, the test points, or separate points on which
+        p, tau, a temperature or another setting is chosen. The phases use independent noise. Points
+        and noise of one phase must not be used in another.
     indices : array (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise, so
         in the calibration phase they must differ, over all calls of one calibration.
@@ -56,17 +57,40 @@ def draw(
     TypeError
         If `smoothing` has no sampler, or an argument has a wrong type.
     ValueError
-        If `x` has a wrong dtype or shape, or an argument is out of range.
+        If `x` has a wrong dtype, shape or layout, or an argument is out of range; and if a sampler
+        from outside returns something else than noisy inputs.
+
+    See Also
+    --------
+    register : How a scheme from outside gets a sampler.
 
     Notes
     -----
-    Philox4x32-10 [1]_ keyed by the seed, with (element, draw, id, phase) as its counter. Gaussians
-    come from it by the Box-Muller transform with 32 bits for the radius (to 6.76 standard
-    deviations), uniform noise on [-half_width, half_width] from one word an element, Laplace noise
-    from a sign and 31 bits (to 22.18 scales), flips by comparison with probabilities resolved to
-    2**-64.
+    The layout of `x` must be the one that the certificate counts in, and another is refused where
+    it can be told:
 
-    The other additive laws are computed in float64 and rounded last. Pareto noise is a quantile of
+    * Ablation: `dim` elements an input, flat or of any shape, or channels first, as (n, channels,
+      height, width) with ``dim = height * width``. A pixel is then kept with all its channels.
+    * BlockAblation, BandAblation: images of their size in the last axes, channels before them.
+    * Deletion: sequences (n, length), one token an element, with the padding at the end.
+    * SparseFlip: zeros and ones, each of which the certificate counts. A one-hot vector that
+      changes its category is one addition and one deletion.
+    * CategoricalFlip: codes 0, 1, ..., k - 1, one element a position; not one-hot vectors.
+    * Joint: flat inputs, of which the first `n_adjacency` elements are the first part, or parts
+      that follow each other along axis 1; each as its own scheme needs it.
+    * SplittingNoise: elements in [0, 1], on the grid of the scheme if it has one.
+    * All other schemes count elements, whatever the shape.
+
+    The function keeps no state and may be called from any thread. Equal arguments give equal bits,
+    whatever else is in the call (see `bincp.noise`).
+
+    Random numbers come from Philox4x32-10 [1]_, keyed by the seed, with (element, draw, id, phase)
+    as its counter. Gaussians come from it by the Box-Muller transform with 32 bits for the radius
+    (to 6.76 standard deviations), uniform noise on [-half_width, half_width] from one word an
+    element, Laplace noise from a sign and 31 bits (to 22.18 scales), flips by comparison with
+    probabilities resolved to 2**-64.
+
+    The other additive noise is computed in float64 and rounded last. Pareto noise is a quantile of
     a number of 53 bits, Expp a uniform number times a random width; their coordinates are
     independent. The noise of UniformBall, Exp1, Exp2, ExpInf and PowInf is a direction, uniform on
     the unit sphere of its norm, times an independent radius [2]_. A scheme whose largest draws are
@@ -93,21 +117,20 @@ def draw(
     True
     """
     x = as_array("x", x)
-    check_inputs(smoothing, x)
-    check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
+    sampler = sampler_of(smoothing)
+    check_inputs(sampler, x)
+    number = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
     check_phase(phase)
-    check_seed(seed)
     ids = check_indices(indices, len(x), phase)
+    return draw_from(sampler, x, number, phase=phase, ids=ids, seed=check_seed(seed))
+
+
+def draw_from(
+    sampler: Sampler, x: FloatArray, n_samples: int, *, phase: Phase, ids: IntArray, seed: int
+) -> FloatArray:
+    """Draw from checked arguments."""
     out = np.empty((len(x), n_samples, *x.shape[1:]), dtype=x.dtype)
     sources, draws = np.divmod(np.arange(len(x) * n_samples), n_samples)
-    fill(
-        smoothing,
-        x,
-        out.reshape(len(sources), *x.shape[1:]),
-        sources,
-        ids[sources],
-        draws,
-        phase=phase,
-        seed=seed,
-    )
+    rows = out.reshape(len(sources), *x.shape[1:])
+    sampler.fill(Keys(seed, phase, ids[sources], draws), sources, x, rows)
     return out

@@ -1,20 +1,20 @@
 """Coordinates that change their value at random."""
 
-from typing import Any
+import math
 
 import numpy as np
 
 from bincp._core import _noise
 from bincp._utils.arrays import where
-from bincp.noise._keys import FloatArray, IntArray
-from bincp.noise._laws import Law, law_of
+from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
+from bincp.noise._samplers import FlatSampler, sampler_of, samples
 from bincp.smoothing import CategoricalFlip, Joint, Smoothing, SparseFlip
 
 
-class _Flips:
-    def __init__(self, p_plus: float, p_minus: float) -> None:
-        self.p_plus = p_plus
-        self.p_minus = p_minus
+@samples(SparseFlip)
+class _Flips(FlatSampler):
+    def __init__(self, smoothing: SparseFlip) -> None:
+        self.p_plus, self.p_minus = smoothing.p_plus, smoothing.p_minus
 
     def check(self, x: FloatArray) -> None:
         bad = (x != 0) & (x != 1)
@@ -23,14 +23,15 @@ class _Flips:
                 f"`x` must be zeros and ones for SparseFlip, got {x[bad][0]} {where(bad)}"
             )
 
-    def fill(self, *key_and_rows: Any) -> None:
-        _noise.flip(self.p_plus, self.p_minus, *key_and_rows)
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        _noise.flip(self.p_plus, self.p_minus, *core_key(keys), sources, x, out)
 
 
-class _Categories:
+@samples(CategoricalFlip)
+class _Categories(FlatSampler):
     def __init__(self, smoothing: CategoricalFlip) -> None:
         self.k = smoothing.k
-        self.chances = (smoothing.p_plus, smoothing.p_minus)
+        self.p_plus, self.p_minus = smoothing.p_plus, smoothing.p_minus
 
     def check(self, x: FloatArray) -> None:
         bad = ~((x >= 0) & (x < self.k) & (x == np.floor(x)))
@@ -39,17 +40,34 @@ class _Categories:
                 f"`x` must be whole numbers in [0, {self.k - 1}] for CategoricalFlip, "
                 f"got {x[bad][0]} {where(bad)}"
             )
+        self._check_not_one_hot(x)
 
-    def fill(self, *key_and_rows: Any) -> None:
-        _noise.change_categories(self.k, *self.chances, *key_and_rows)
+    def _check_not_one_hot(self, x: FloatArray) -> None:
+        """Refuse one-hot vectors: zeros and ones are codes, too, but a change moves two of them.
+
+        The certificate counts a changed category once. Inputs (n, length) are codes whatever they
+        hold.
+        """
+        for axis in {1, x.ndim - 1} if x.ndim > 2 else ():
+            if x.shape[axis] == self.k and (x.sum(axis=axis) == 1).all():
+                raise ValueError(
+                    "`x` must hold codes, one element a position, for CategoricalFlip, got "
+                    f"one-hot vectors along axis {axis}: use x.argmax({axis}); codes that only "
+                    "look like them must have shape (n, length)"
+                )
+
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        key = core_key(keys)
+        _noise.change_categories(self.k, self.p_plus, self.p_minus, *key, sources, x, out)
 
 
-class _Parts:
-    """Flips whose law differs between parts of the input.
+@samples(Joint)
+class _Parts(FlatSampler):
+    """Flips whose scheme differs between parts of the input.
 
-    Noise belongs to positions: each law is drawn for the row up to the end of its part, so that no
-    two parts share a random number. Flips of all kinds agree on the words of a position; other laws
-    do not, and are refused.
+    Noise belongs to positions: each scheme is drawn for the row up to the end of its part, so that
+    no two parts share a random number. Flips of all kinds agree on the words of a position; other
+    schemes do not, and are refused.
     """
 
     def __init__(self, smoothing: Joint) -> None:
@@ -57,24 +75,21 @@ class _Parts:
 
     def check(self, x: FloatArray) -> None:
         rows = x.reshape(len(x), -1)
+        slab = math.prod(x.shape[2:])
         for scheme, start, stop in _spans(self.smoothing, 0, rows.shape[1]):
-            law_of(scheme).check(rows[:, start:stop])
+            if start % slab:
+                raise ValueError(
+                    "`x` must be flat, or have its parts one after the other along axis 1, for "
+                    f"Joint, got shape {x.shape} with a part that begins at element {start}"
+                )
+            sampler_of(scheme).check(rows[:, start:stop])
 
-    def fill(
-        self,
-        seed: int,
-        stream: int,
-        ids: IntArray,
-        draws: IntArray,
-        sources: IntArray,
-        x: FloatArray,
-        out: FloatArray,
-    ) -> None:
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         # From the last part to the first: a part overwrites what others drew before it.
         for scheme, _, stop in reversed(_spans(self.smoothing, 0, x.shape[1])):
             leading = np.ascontiguousarray(x[:, :stop])
             drawn = out if stop == x.shape[1] else np.empty((len(out), stop), out.dtype)
-            law_of(scheme).fill(seed, stream, ids, draws, sources, leading, drawn)
+            sampler_of(scheme).fill(keys, sources, leading, drawn)
             out[:, :stop] = drawn
 
 
@@ -99,18 +114,3 @@ def _spans(smoothing: Smoothing, start: int, stop: int) -> list[tuple[Smoothing,
             f"got {stop - start}"
         )
     return _spans(smoothing.adjacency, start, middle) + _spans(smoothing.attributes, middle, stop)
-
-
-@law_of.register
-def _(smoothing: CategoricalFlip) -> Law:
-    return _Categories(smoothing)
-
-
-@law_of.register
-def _(smoothing: Joint) -> Law:
-    return _Parts(smoothing)
-
-
-@law_of.register
-def _(smoothing: SparseFlip) -> Law:
-    return _Flips(smoothing.p_plus, smoothing.p_minus)

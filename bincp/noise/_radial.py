@@ -1,9 +1,10 @@
 """Noise whose density depends on one norm: a direction times an independent radius.
 
 If the density of x is a function of |x| alone, then x / |x| and |x| are independent, x / |x| has
-the same law for every such density, and |x| = r has density ~ r^(d - 1) times the function. So any
-one such density gives the direction: the Gaussian for l2, Laplace for l1. For linf it is uniform on
-the surface of the cube: a point of the cube, moved to a face that is chosen uniformly.
+the same distribution for every such density, and |x| = r has density ~ r^(d - 1) times the
+function. So any one such density gives the direction: the Gaussian for l2, Laplace for l1. For linf
+it is uniform on the surface of the cube: a point of the cube, moved to a face that is chosen
+uniformly.
 """
 
 from collections.abc import Callable
@@ -12,18 +13,19 @@ import numpy as np
 from scipy import special
 
 from bincp._core import _noise
-from bincp.noise._keys import FloatArray
-from bincp.noise._laws import Law, float32_at_least, law_of
-from bincp.noise._wide import LEAST_UNIT, DoubleArray, RowKeys, WideLaw
+from bincp.noise._keys import DoubleArray, FloatArray, Keys, standard_numbers
+from bincp.noise._samplers import Sampler, float32_at_least, samples
+from bincp.noise._wide import LEAST_UNIT, WideSampler
 from bincp.smoothing import Exp1, Exp2, ExpInf, PowInf, UniformBall
 
-# From the keys, the dimension d and one unit number a row to the directions (rows, d).
-Direction = Callable[[RowKeys, int, DoubleArray], DoubleArray]
-# From d and two unit numbers a row to the radii, which fall in both; refuses some d.
+# A direction: from the keys, the dimension d and one unit number a row to rows (rows, d).
+Direction = Callable[[Keys, int, DoubleArray], DoubleArray]
+# A radius: from d and two unit numbers a row to one number a row, which falls in both; it refuses
+# some d.
 Radius = Callable[[int, DoubleArray, DoubleArray], FloatArray]
 
 
-class _Radial(WideLaw):
+class _Radial(WideSampler):
     def __init__(self, direction: Direction, radius: Radius) -> None:
         self.direction = direction
         self.radius = radius
@@ -32,36 +34,36 @@ class _Radial(WideLaw):
         least = np.array([LEAST_UNIT])
         return float(self.radius(d, least, least)[0])
 
-    def noise(self, keys: RowKeys, d: int) -> FloatArray:
-        units = keys.radius_units(3)
+    def noise(self, keys: Keys, d: int) -> FloatArray:
+        units = keys.units(3, part=1)
         rows = self.direction(keys, d, units[:, 2])
         rows *= self.radius(d, units[:, 0], units[:, 1])[:, None]
         return rows
 
 
-@law_of.register
-def _(smoothing: UniformBall) -> Law:
+@samples(UniformBall)
+def _uniform_ball(smoothing: UniformBall) -> Sampler:
     scale = float32_at_least(smoothing.radius)
     return _Radial(_on_sphere, lambda d, u, v: scale * (1 - u) ** (1 / d))
 
 
-@law_of.register
-def _(smoothing: Exp1) -> Law:
+@samples(Exp1)
+def _exp1(smoothing: Exp1) -> Sampler:
     return _Radial(_on_cross_polytope, _exponential_radius(smoothing, 0))
 
 
-@law_of.register
-def _(smoothing: Exp2) -> Law:
+@samples(Exp2)
+def _exp2(smoothing: Exp2) -> Sampler:
     return _Radial(_on_sphere, _exponential_radius(smoothing, smoothing.j))
 
 
-@law_of.register
-def _(smoothing: ExpInf) -> Law:
+@samples(ExpInf)
+def _exp_inf(smoothing: ExpInf) -> Sampler:
     return _Radial(_on_cube, _exponential_radius(smoothing, smoothing.j))
 
 
-@law_of.register
-def _(smoothing: PowInf) -> Law:
+@samples(PowInf)
+def _pow_inf(smoothing: PowInf) -> Sampler:
     scale, a = float32_at_least(smoothing.scale), smoothing.a
 
     def radius(d: int, u: DoubleArray, v: DoubleArray) -> FloatArray:
@@ -91,21 +93,21 @@ def _exponential_radius(smoothing: Exp1 | Exp2 | ExpInf, j: float) -> Radius:
     return radius
 
 
-def _on_sphere(keys: RowKeys, d: int, unit: DoubleArray) -> DoubleArray:
+def _on_sphere(keys: Keys, d: int, unit: DoubleArray) -> DoubleArray:
     """Return directions uniform on the l2 sphere."""
-    rows = keys.noise(_noise.GAUSSIAN, d)
+    rows = standard_numbers(keys, _noise.GAUSSIAN, d)
     return _divided(rows, np.sqrt((rows * rows).sum(axis=1)))
 
 
-def _on_cross_polytope(keys: RowKeys, d: int, unit: DoubleArray) -> DoubleArray:
+def _on_cross_polytope(keys: Keys, d: int, unit: DoubleArray) -> DoubleArray:
     """Return directions uniform on the faces of the l1 ball."""
-    rows = keys.noise(_noise.LAPLACE, d)
+    rows = standard_numbers(keys, _noise.LAPLACE, d)
     return _divided(rows, np.abs(rows).sum(axis=1))
 
 
-def _on_cube(keys: RowKeys, d: int, unit: DoubleArray) -> DoubleArray:
+def _on_cube(keys: Keys, d: int, unit: DoubleArray) -> DoubleArray:
     """Return directions uniform on the faces of the linf ball."""
-    rows = keys.noise(_noise.UNIFORM, d)
+    rows = standard_numbers(keys, _noise.UNIFORM, d)
     each = np.arange(len(rows))
     face = (unit * d).astype(np.int64)  # the largest unit number still rounds to below d
     rows[each, face] = np.copysign(1.0, rows[each, face])

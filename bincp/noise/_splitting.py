@@ -1,25 +1,24 @@
 """Splitting noise: coordinates move to the middle of the random cell that they lie in."""
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from bincp._core import _noise
 from bincp._utils.arrays import where
-from bincp.noise._copies import Copies, RandomCopy, copies_of
-from bincp.noise._keys import FloatArray, IntArray
-from bincp.noise._laws import Law, law_of
+from bincp.noise._copies import Copies, RandomCopy, copies_of, enumerates
+from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
+from bincp.noise._samplers import FlatSampler, Sampler, samples
 from bincp.smoothing import SplittingNoise
 
 _LEAST_HALF_WIDTH = 2.0**-30
 
 
-class _Split:
-    """Continuous noise, in double precision whatever the input: 53 bits of each offset.
+class _Split(FlatSampler):
+    """Continuous noise, computed in float64 for inputs of either dtype, with offsets of 53 bits.
 
-    Rounding moves the offset at which a coordinate changes its cell by 2^-53 at most, so that two
-    values split more often than they should by 2^-52 / length at most.
+    Rounding moves the offset at which a coordinate changes its cell by 2^-53 at most. So two values
+    are split with a probability that is too large by 2^-52 / length at most.
     """
 
     def __init__(self, half_width: float) -> None:
@@ -37,12 +36,12 @@ class _Split:
                 f"`x` must be in [0, 1] for SplittingNoise, got {x[bad][0]} {where(bad)}"
             )
 
-    def fill(self, *key_and_rows: Any) -> None:
-        _noise.split(self.length, *key_and_rows)
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        _noise.split(self.length, *core_key(keys), sources, x, out)
 
 
 class _SplitCopies:
-    """Derandomised noise, in integers: x in 1 / grid, ends of cells in halves of it."""
+    """Derandomised noise, in integers: x in steps of 1 / grid, ends of cells in half steps."""
 
     def __init__(self, smoothing: SplittingNoise, grid: int) -> None:
         self.name = repr(smoothing)
@@ -77,8 +76,8 @@ def _template(seed: int, levels: int, dim: int) -> IntArray:
     return template
 
 
-@copies_of.register
-def _(smoothing: SplittingNoise) -> Copies:
+@enumerates(SplittingNoise)
+def _copies(smoothing: SplittingNoise) -> Copies:
     if smoothing.grid is None:
         raise TypeError(
             "`smoothing` must be derandomised for exact probabilities: SplittingNoise with a grid, "
@@ -87,8 +86,8 @@ def _(smoothing: SplittingNoise) -> Copies:
     return _SplitCopies(smoothing, smoothing.grid)
 
 
-@law_of.register
-def _(smoothing: SplittingNoise) -> Law:
+@samples(SplittingNoise)
+def _splitting(smoothing: SplittingNoise) -> Sampler:
     if smoothing.grid is None:
         return _Split(smoothing.half_width)
     return RandomCopy(copies_of(smoothing))

@@ -12,8 +12,11 @@ The guarantee rests on three properties of the noise:
 
 * The draws of one calibration input are independent, and so are those of different calibration
   inputs: calibration ids must differ, over all calls that make up one calibration.
-* Test draws are independent of all calibration noise. The two phases see to that; never calibrate
+* Test draws are independent of all calibration noise. The phases see to that; never calibrate
   on scores that were drawn in the phase "test", nor predict from those of the phase "calibration".
+* Settings such as p, tau or the temperature of a model are chosen on points that are neither
+  calibration nor test points, with noise of the phase "tuning". Tuning on calibration noise fits
+  the rule to that noise, and the guarantee is lost.
 * The adversary who picks the test input does not know the test noise: keep the seed secret where
   that matters. Test inputs may share noise with each other, and labels of one input always do.
 """

@@ -11,8 +11,7 @@ import torch
 
 from bincp._utils.arrays import ArrayLike, as_counts
 from bincp.calibration import SequentialRule, SequentialTracker
-from bincp.noise import _keys, _laws
-from bincp.noise._keys import IntArray
+from bincp.noise._keys import IntArray, score_numbers
 from bincp.sampling._jobs import Job, Model, integers
 from bincp.sampling._modes import evaluation_mode
 
@@ -214,16 +213,7 @@ def noisy(
         pin_memory=job.device.type == "cuda",
     )
     first, last = sources[0], sources[-1] + 1
-    _laws.fill(
-        job.smoothing,
-        x[first:last],
-        rows.numpy(),
-        sources - first,
-        job.ids[sources],
-        draws,
-        phase=job.phase,
-        seed=job.seed,
-    )
+    job.sampler.fill(job.keys(sources, draws), sources - first, x[first:last], rows.numpy())
     return rows
 
 
@@ -233,7 +223,7 @@ def scores_of(job: Job, inputs: torch.Tensor, sources: IntArray, draws: IntArray
     _check_logits(logits, len(sources))
 
     def numbers() -> torch.Tensor:
-        u = _keys.score_numbers(job.ids[sources], draws, phase=job.phase, seed=job.seed)
+        u = score_numbers(job.keys(sources, draws))
         return torch.from_numpy(u).to(logits.device, torch.float64)[:, None]
 
     return job.score(logits, numbers)

@@ -1,5 +1,7 @@
 """Exact probabilities of derandomised smoothing: every noised copy is evaluated."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -7,7 +9,7 @@ import torch
 from bincp._utils.arrays import ArrayLike, as_counts
 from bincp._utils.validation import check_threshold
 from bincp.adapters import ModelLike
-from bincp.noise._copies import Enumeration, copies_of
+from bincp.noise._copies import EveryCopy, copies_of
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, integers
 from bincp.sampling._scoring import Score
@@ -85,12 +87,12 @@ def exact_probabilities(
     [2, 1, 0, 1, 1, 1, 1, 1, 1, 1]
     """
     threshold = check_threshold("tau", tau)
-    levels = copies_of(smoothing).levels
+    copies = copies_of(smoothing)
     job = Job.checked(
         model,
         x,
-        Enumeration(smoothing),
-        levels,
+        smoothing,
+        copies.levels,
         phase="test",
         score=score,
         batch_size=batch_size,
@@ -100,12 +102,13 @@ def exact_probabilities(
     )
     if job.score.random:
         raise ValueError(f"`score` must not be random for exact probabilities, got {score!r}")
+    job = replace(job, sampler=EveryCopy(copies))
     own = None if labels is None else _labels(labels, len(job.x))
     counts = _engine.count(job, threshold)[0]
     if own is not None:
         as_counts("labels", own, high=counts.shape[1] - 1)
         counts = np.take_along_axis(counts, own[:, None], axis=1)[:, 0]
-    return counts / levels
+    return counts / copies.levels
 
 
 def _labels(labels: ArrayLike, n: int) -> npt.NDArray[np.int64]:

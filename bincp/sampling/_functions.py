@@ -48,7 +48,7 @@ def sample_scores(
         takes.
     n_samples : int
         Draws for each input, m.
-    phase : "calibration" or "test"
+    phase : "calibration", "test" or "tuning"
         The purpose of the scores. The phases use independent noise, see `bincp.sampling`.
     indices : array-like (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise, in
@@ -219,7 +219,7 @@ def vote_counts(
         As in `sample_scores`.
     n_samples : int
         Draws for each input.
-    phase : "calibration" or "test", optional
+    phase : "calibration", "test" or "tuning", optional
         As in `sample_scores`.
     first_draw : int, optional
         Number of the first draw. Draws of different numbers are independent, so votes to select a

@@ -11,8 +11,9 @@ import torch
 from bincp._utils.arrays import ArrayLike, as_array, is_tensor
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.adapters import ModelLike, as_model
-from bincp.noise import _keys, _laws
-from bincp.noise._keys import IntArray, Phase
+from bincp.noise import _keys
+from bincp.noise._keys import IntArray, Keys, Phase
+from bincp.noise._samplers import Sampler, check_inputs, sampler_of
 from bincp.sampling._scoring import Score, Scoring, scoring_of
 
 Model: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
@@ -41,11 +42,11 @@ class Options:
     ) -> Self:
         scoring = scoring_of(score)
         batch_size = check_integer("batch_size", batch_size, low=1)
-        _keys.check_seed(seed)
+        seed = _keys.check_seed(seed)
         place = None if device is None else _checked_device(device)
         if not isinstance(progress, bool):
             raise TypeError(f"`progress` must be a bool, got {progress!r}")
-        return cls(scoring, batch_size, int(seed), place, progress)
+        return cls(scoring, batch_size, seed, place, progress)
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Job:
 
     model: Model
     x: npt.NDArray[np.floating[Any]]
-    smoothing: object
+    sampler: Sampler
     n_samples: int
     phase: Phase
     ids: IntArray
@@ -101,14 +102,15 @@ class Job:
     ) -> Self:
         """Check the inputs and their ids, which are positions by default; the rest is checked."""
         inputs = _host_inputs(x)
-        _laws.check_inputs(smoothing, inputs)
+        sampler = sampler_of(smoothing)
+        check_inputs(sampler, inputs)
         _keys.check_phase(phase)
         ids = _keys.check_indices(_on_host("indices", indices), len(inputs), phase)
         _check_dtypes(model, inputs)
         return cls(
             model=model,
             x=inputs,
-            smoothing=smoothing,
+            sampler=sampler,
             n_samples=n_samples,
             phase=phase,
             ids=ids,
@@ -118,6 +120,10 @@ class Job:
             device=_place(model, x, options.device),
             progress=options.progress,
         )
+
+    def keys(self, sources: IntArray, draws: IntArray) -> Keys:
+        """Return the keys of some draws of inputs."""
+        return Keys(self.seed, self.phase, self.ids[sources], draws)
 
 
 def _checked_device(device: object) -> torch.device:

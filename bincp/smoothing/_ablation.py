@@ -18,15 +18,16 @@ class Ablation(Smoothing):
     keep : int
         Number of coordinates that are kept, in [1, dim].
     dim : int
-        Number of coordinates of an input, in [1, 2^31). Inputs of c dim elements have c channels,
-        which come first, as in (c, height, width) with dim = height width: a coordinate is then a
-        pixel, of which all channels are kept or ablated together. For coordinates that are single
-        elements, whatever the shape, `dim` is the number of elements.
+        Number of coordinates of an input, in [1, 2^31). If it is the number of elements, a
+        coordinate is an element, whatever the shape. Else a coordinate is a pixel, of which all
+        channels are kept or ablated together, and the channels come first: (n, channels, height,
+        width) with ``dim = height * width``. Samplers refuse images with the channels last and flat
+        inputs with several channels; move the axis, as by ``np.moveaxis(x, -1, 1)``.
     fill : float
-        Value of ablated elements. The certificate holds for any; the model tells what is ablated
-        from what is seen only if no input has it. The paper's encoding, channels (x, 1 - x) with
-        (0, 0) for what is ablated, is a first layer of the model for inputs in [0, 1] and
-        ``fill=-1``.
+        Value of ablated elements. The certificate holds for any value, but a model can tell ablated
+        elements from seen ones only if no input has this value. The paper encodes an element x as
+        the channels (x, 1 - x), and an ablated one as (0, 0): for inputs in [0, 1] that is a first
+        layer of the model, with ``fill=-1``.
 
     Raises
     ------
@@ -70,7 +71,8 @@ class BlockAblation(Smoothing):
     size : int
         Height and width of the block, in [1, min(height, width)].
     height, width : int
-        Of the image, the last two axes of an input. All channels are kept or ablated together.
+        Height and width of the image, which are the last two axes of an input; channels come before
+        them, and are kept or ablated together. Samplers refuse images with the channels last.
     fill : float
         Value of ablated elements, see `Ablation`.
 
@@ -115,14 +117,16 @@ class BandAblation(Smoothing):
     """Band ablation: one band of columns of an image is kept, the rest is blanked out.
 
     The band may start at any of `width` columns, and goes on at the left edge where it leaves the
-    image. Against `balls.Patch`; better than blocks for most patches. As `BlockAblation` else.
+    image. Against `balls.Patch`; better than blocks for most patches. Everything else is as with
+    `BlockAblation`.
 
     Parameters
     ----------
     size : int
         Number of columns of the band, in [1, width].
     width : int
-        Of the image, the last axis of an input.
+        Width of the image, which is the last axis of an input; channels and rows come before it.
+        Samplers refuse images with the channels last.
     fill : float
         Value of ablated elements, see `Ablation`.
 
@@ -171,9 +175,10 @@ class Deletion(Smoothing):
     p_delete : float
         Probability to delete a token, in [0, 1].
     padding : float
-        Inputs have shape (n, length), one sequence a row, which ends where only this value
-        follows; it is no token itself. Sequences of any length are brought to one by it, and so
-        are the smoothed copies.
+        Value after the end of a sequence; it is no token itself. Inputs have shape (n, length),
+        one sequence a row and one token an element: shorter sequences, and the smoothed copies,
+        are filled up with it at the end. Samplers refuse other shapes, such as images or one-hot
+        vectors.
 
     Raises
     ------

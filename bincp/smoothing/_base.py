@@ -1,11 +1,14 @@
-"""What every smoothing scheme is: a frozen dataclass of parameters."""
+"""The base of smoothing schemes: frozen dataclasses of parameters."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Smoothing:
-    """Base of the smoothing schemes; a subclass is a frozen dataclass of its parameters."""
+    """Base of the smoothing schemes; a subclass is a frozen dataclass of its parameters.
+
+    `bincp.register` gives a scheme from outside its certificates, `bincp.noise.register` its noise.
+    """
 
 
 def set_parameters(scheme: Smoothing, **parameters: object) -> None:

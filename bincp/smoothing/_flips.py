@@ -12,6 +12,10 @@ _LEAST_FLIP = 1e-300  # below it the masses of regions come near the subnormal n
 class SparseFlip(Smoothing):
     """Independent flips of binary coordinates: 0 -> 1 and 1 -> 0 with their own probabilities.
 
+    A coordinate is an element, whatever the shape of an input, and `balls.Flips` counts the same
+    elements: a pixel of three channels is three of them, and a one-hot vector that changes its
+    category is one addition and one deletion.
+
     Parameters
     ----------
     p_plus : float
@@ -57,7 +61,9 @@ class CategoricalFlip(Smoothing):
     other category becomes each of the k - 1 categories that it is not, zero among them, with
     probability ``p_minus / (k - 1)``. With k = 2 this is `SparseFlip`.
 
-    Inputs to be sampled are tensors of codes: 0.0, 1.0, ..., k - 1.
+    Inputs to be sampled are codes 0.0, 1.0, ..., k - 1, one element a coordinate, of any shape.
+    `balls.CategoricalFlips` counts the same elements. Samplers refuse one-hot vectors along axis 1
+    or the last one: a changed category would be two of them.
 
     Parameters
     ----------
@@ -110,7 +116,8 @@ class Joint(Smoothing):
         The schemes of the two parts; their noise is independent.
     n_adjacency : int, optional
         Number of leading elements of an input, flattened, that are the first part. Needed to draw
-        noise; a certificate does not depend on it.
+        noise; a certificate does not depend on it. Inputs are flat, or have their parts one after
+        the other along axis 1; samplers refuse parts that begin inside a row.
 
     Raises
     ------

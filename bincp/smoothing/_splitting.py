@@ -35,9 +35,10 @@ class SplittingNoise(Smoothing):
         continuous noise, s_i uniform on (0, 2 half_width) and drawn for each coordinate anew, for
         any inputs in [0, 1].
     seed : int
-        Of the template: ``numpy.random.RandomState(seed).randint(levels, size=dim)``, the legacy
-        generator of NumPy, whose numbers are the same everywhere. In [0, 2^32). It need not be
-        secret: the certificate holds for each template. Without a meaning for continuous noise.
+        Seed of the template, in [0, 2^32). The template is
+        ``numpy.random.RandomState(seed).randint(levels, size=dim)``, from the legacy generator of
+        NumPy, whose numbers are the same everywhere. The seed need not be secret: the certificate
+        holds for each template. It has no meaning for continuous noise.
 
     Raises
     ------
@@ -82,7 +83,7 @@ class SplittingNoise(Smoothing):
     def levels(self) -> int:
         """Number of offsets of derandomised noise: int(2 half_width grid).
 
-        Precisely, the largest number L such that L / (2 grid), as a double, is at most
+        More precisely, it is the largest number L such that L / (2 grid), as a double, is at most
         `half_width`: 153 for 0.3, whose double is below 153 / 510.
 
         Raises
@@ -91,6 +92,6 @@ class SplittingNoise(Smoothing):
             If the noise is continuous.
         """
         if self.grid is None:
-            raise AttributeError("`levels` is of derandomised noise: `grid` must not be None")
+            raise AttributeError("`levels` needs derandomised noise: `grid` must not be None")
         levels = int(Fraction(self.half_width) * 2 * self.grid)
         return levels + ((levels + 1) / (2 * self.grid) <= self.half_width)

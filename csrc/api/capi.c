@@ -260,7 +260,9 @@ static int sparse(size_t additions, size_t deletions, double p_plus, double p_mi
 
 static int is_key(uint32_t stream, uint64_t id, size_t n)
 {
-    return stream <= BINCP_STREAM_TEST && id <= BINCP_NOISE_MAX_ID && n <= BINCP_NOISE_MAX_LENGTH;
+    const int is_phase = stream == BINCP_STREAM_CALIBRATION || stream == BINCP_STREAM_TEST
+                         || stream == BINCP_STREAM_TUNING;
+    return is_phase && id <= BINCP_NOISE_MAX_ID && n <= BINCP_NOISE_MAX_LENGTH;
 }
 
 static int additive_row(bincp_noise_law law, bincp_noise_key key, float scale, size_t n,

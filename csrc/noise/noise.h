@@ -16,14 +16,19 @@
 #define BINCP_NOISE_MAX_ID ((INT64_C(1) << 56) - 1)       /* ids are in [0, 2^56) */
 #define BINCP_NOISE_MAX_LENGTH ((INT64_C(1) << 34) - 1)   /* elements of a row */
 
-/* What the randomness is for. Streams never share a counter. */
+/* What the randomness is for: a phase, and what is drawn in it. Streams never share a counter. A
+ * stream below 64 has three more of its own: 64 is added for the words that choose a category, and
+ * 128 for the second word of an element. Numbers from 9 to 63 are free. */
 typedef enum bincp_noise_stream {
     BINCP_STREAM_CALIBRATION = 0,
     BINCP_STREAM_TEST = 1,
     BINCP_STREAM_CALIBRATION_SCORE = 2, /* randomness of the conformity score itself (APS) */
     BINCP_STREAM_TEST_SCORE = 3,
     BINCP_STREAM_CALIBRATION_RADIUS = 4, /* radius and face of noise drawn as direction x radius */
-    BINCP_STREAM_TEST_RADIUS = 5
+    BINCP_STREAM_TEST_RADIUS = 5,
+    BINCP_STREAM_TUNING = 6, /* points on which p, tau and the like are chosen */
+    BINCP_STREAM_TUNING_SCORE = 7,
+    BINCP_STREAM_TUNING_RADIUS = 8
 } bincp_noise_stream;
 
 typedef struct bincp_noise_key {

@@ -196,6 +196,8 @@ static void test_noise(void)
     CHECK(memcmp(row, again, sizeof row) == 0);
     CHECK(api.gaussian_row(1, 1, 2, 3, 0.5f, 5, NULL, again) == 0);
     CHECK(memcmp(row, again, sizeof row) != 0);
+    CHECK(api.gaussian_row(1, 6, 2, 3, 0.5f, 5, NULL, again) == 0);
+    CHECK(memcmp(row, again, sizeof row) != 0);
     CHECK(api.uniform_row(1, 0, 2, 3, 0.5f, 5, NULL, row) == 0);
     for (size_t i = 0; i < 5; ++i) {
         CHECK(fabsf(row[i]) <= 0.5f);
@@ -205,7 +207,9 @@ static void test_noise(void)
     for (size_t i = 0; i < 5; ++i) {
         CHECK(row[i] == 1.0f);
     }
-    CHECK(api.gaussian_row(1, 2, 2, 3, 0.5f, 5, NULL, row) == -1);
+    for (uint32_t other = 2; other < 300; other += other == 5 ? 2 : 1) {
+        CHECK(api.gaussian_row(1, other, 2, 3, 0.5f, 5, NULL, row) == -1);
+    }
     CHECK(api.uniform_row(1, 0, (uint64_t)1 << 56, 3, 0.5f, 5, NULL, row) == -1);
     CHECK(api.gaussian_row(1, 0, 2, 3, NAN, 5, NULL, row) == -1);
     CHECK(api.flip_row(1, 0, 2, 3, 1.5, 0.0, 5, row, row) == -1);

@@ -458,10 +458,10 @@ def test_bad_parameters(make, error, message):
     ("scheme", "shape", "message"),
     [
         (Ablation(2, 5), (3, 2, 3), r"`x` must have 5 elements an input, .* got shape \(3, 2, 3\)"),
-        (BlockAblation(2, 4, 5), (3, 5, 4), r"`x` must have shape \(n, ..., 4, 5\), got \(3, 5, 4"),
-        (BlockAblation(2, 4, 5), (4, 5), r"`x` must have shape \(n, ..., 4, 5\), got \(4, 5\)"),
-        (BandAblation(2, 5), (3, 4), r"`x` must have shape \(n, ..., 5\), got \(3, 4\)"),
-        (Deletion(0.5), (3, 4, 2), r"`x` must have shape \(n, length\) .* got \(3, 4, 2\)"),
+        (BlockAblation(2, 4, 5), (3, 5, 4), r"shape \(n, ..., 4, 5\), with .*, got \(3, 5, 4"),
+        (BlockAblation(2, 4, 5), (4, 5), r"shape \(n, ..., 4, 5\), with .*, got \(4, 5\)"),
+        (BandAblation(2, 5), (3, 4), r"shape \(n, ..., 5\), with .*, got \(3, 4\)"),
+        (Deletion(0.5), (3, 4, 2), r"shape \(n, length\), one token .* got \(3, 4, 2\)"),
     ],
     ids=repr,
 )

@@ -8,17 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 import bincp
 from bincp import BinCP, certify
-from bincp._core import _noise, _operators
+from bincp._core import _operators
 from bincp.balls import L1, L2
 from bincp.errors import CertificateError
-from bincp.noise import all_copies, draw
-from bincp.noise._keys import below, random_words
+from bincp.noise import Keys, all_copies, draw
 from bincp.smoothing import Gaussian, SplittingNoise
 from bincp.testing import check_certificate
 from support import golden
@@ -84,7 +83,7 @@ def test_published_radii(case):
             assert wins == (steps <= radius)
 
 
-def test_realised_levels_count_and_not_the_nominal_slope():  # F011
+def test_realised_levels_count_and_not_the_nominal_slope():
     for half_width, votes, steps, levels, value in [
         (0.25, 114, 10, 127, 0.8188976377952756),
         (0.25 * math.sqrt(3), 198, 32, 220, 0.7545454545454545),
@@ -233,39 +232,12 @@ def test_all_classifiers_of_a_tiny_space(seed):
 # ---- samplers -----------------------------------------------------------------------------------
 
 
-@given(
-    seed=st.integers(0, 2**64 - 1),
-    key=st.integers(0, 2**56 - 1),
-    number=st.integers(0, 2**31 - 1),
-    n=st.integers(1, 150),
-)
-@settings(deadline=None, max_examples=30)
-def test_words_are_two_words_of_philox(seed, key, number, n):
-    result = random_words(seed, _noise.TEST, np.array([key]), np.array([number]), n)[0]
-    for j in range(n):
-        high, low = (
-            _noise.philox4x32(
-                (16 * (j // 64) + j % 16, number, key & 0xFFFFFFFF, stream << 24 | key >> 32),
-                (seed & 0xFFFFFFFF, seed >> 32),
-            )[j % 64 // 16]
-            for stream in (1, 0x81)
-        )
-        assert int(result[j]) == high << 32 | low
-
-
-@given(words=st.lists(st.integers(0, 2**64 - 1), min_size=1), bound=st.integers(1, 2**31 - 1))
-@example(words=[2**64 - 1, 0], bound=2**31 - 1)
-@settings(deadline=None)
-def test_numbers_below_a_bound(words, bound):
-    assert below(np.array(words, np.uint64), bound).tolist() == [w * bound >> 64 for w in words]
-
-
 @given(seed=st.integers(0, 2**64 - 1), half_width=st.floats(0.01, 5), n=st.integers(1, 150))
 @settings(deadline=None, max_examples=50)
 def test_continuous_noise_is_the_formula_of_the_paper(seed, half_width, n):
     x = np.random.default_rng(n).random((1, n))
     noisy = draw(SplittingNoise(half_width, None), x, 3, phase="calibration", seed=seed)[0]
-    words = random_words(seed, 0, np.zeros(3, int), np.arange(3), n)
+    words = Keys(seed, "calibration", np.zeros(3, int), np.arange(3)).words(n)
     length = 2 * half_width
     s = ((words >> np.uint64(11)).astype(float) + 0.5) / 2**53 * length
     cell = np.ceil((x - s) / length)
@@ -439,7 +411,7 @@ def test_bad_parameters(make, error, message):
         (1e300, np.float64),
     ],
 )
-def test_inputs_off_the_grid_are_refused_with_their_place(value, dtype):  # F011
+def test_inputs_off_the_grid_are_refused_with_their_place(value, dtype):
     x = np.zeros((3, 2, 2), dtype)
     x[1, 0, 1] = value
     message = r"`x` must be multiples of 1/255 in \[0, 1\] .* at index \(1, 0, 1\)"

@@ -1,6 +1,7 @@
 """Keyed noise: against Philox's published answers, exact arithmetic, and the laws it claims."""
 
 import ctypes
+import math
 import os
 import shutil
 import subprocess
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from bincp._core import _noise
-from bincp.noise import _keys, _laws, draw
+from bincp.noise import Keys, draw
+from bincp.noise._keys import below, score_numbers
+from bincp.noise._samplers import float32_at_least, sampler_of
 from bincp.smoothing import Gaussian, Laplace, SparseFlip, Uniform
 
 ROOT = Path(__file__).parents[2]
@@ -29,9 +32,8 @@ def row(smoothing, n, *, seed=0, phase="calibration", id=0, number=0, x=None, dt
     """One row of noise."""
     x = np.zeros((1, n), dtype=dtype) if x is None else x
     out = np.empty_like(x)
-    _laws.fill(
-        smoothing, x, out, np.array([0]), np.array([id]), np.array([number]), phase=phase, seed=seed
-    )
+    keys = Keys(seed, phase, [id], [number])
+    sampler_of(smoothing).fill(keys, np.array([0]), x, out)
     return out[0]
 
 
@@ -99,7 +101,7 @@ def test_uniform_is_the_word_as_a_signed_number(seed, id, number, n):  # noqa: A
     signed = np.where(w >= 2**31, w - 2**32, w) + 0.5
     result = row(Uniform(0.5), n, seed=seed, id=id, number=number, phase="test")
     np.testing.assert_array_equal(result, (signed / 2**32).astype(np.float32))
-    u = _keys.score_numbers(np.array([id]), np.array([number]), phase="test", seed=seed)
+    u = score_numbers(Keys(seed, "test", [id], [number]))
     first = words(1, seed=seed, stream=3, id=id, number=number)[0]
     assert u[0] == np.float32((first + 0.5) / 2**32)
 
@@ -187,7 +189,7 @@ def test_moments_and_distribution(smoothing, law):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gaussian_has_tails_b057(dtype):
+def test_gaussian_has_tails(dtype):
     """A Gaussian cut off at 3.5 sigma voids the certificate."""
     z = draw(Gaussian(1.0), np.zeros((4, 10_000), dtype), 100, phase="test")
     assert z.dtype == dtype
@@ -213,7 +215,7 @@ def test_flip_frequencies():
     data=st.data(),
 )
 @settings(deadline=None, max_examples=60)
-def test_nothing_but_the_key_matters_b054_b058_b059(smoothing, dtype, n, m, d, seed, data):
+def test_nothing_but_the_key_matters(smoothing, dtype, n, m, d, seed, data):
     """Order, batch, number of draws, size of the row: no bit changes."""
     x = (np.arange(n * d).reshape(n, d) % 2).astype(dtype)
     keys = np.array(data.draw(st.lists(ids, min_size=n, max_size=n, unique=True)))
@@ -224,8 +226,8 @@ def test_nothing_but_the_key_matters_b054_b058_b059(smoothing, dtype, n, m, d, s
     out = np.empty((n * m, d), dtype)
     cut = data.draw(st.integers(0, n * m))
     for part in (slice(0, cut), slice(cut, None)):
-        args = sources[part], keys[sources[part]], draws[part]
-        _laws.fill(smoothing, x, out[part], *args, phase="calibration", seed=seed)
+        rows = Keys(seed, "calibration", keys[sources[part]], draws[part])
+        sampler_of(smoothing).fill(rows, sources[part], x, out[part])
     np.testing.assert_array_equal(out, full[sources, draws])
     shorter = data.draw(st.integers(1, d))
     np.testing.assert_array_equal(
@@ -251,13 +253,13 @@ def test_keys_share_nothing(smoothing):
         for seed in (5, 5 + 2**32, 5 + 2**63)
         for id in (0, 1, 2**32, 2**55)  # noqa: A001
         for number in (0, 1, 2**31 - 1)
-        for phase in ("calibration", "test")
+        for phase in ("calibration", "test", "tuning")
     ]
     rows = np.array([row(smoothing, 4000, **key) for key in keys], dtype=np.float64)
     rows = (rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True)
     correlation = rows @ rows.T / rows.shape[1]
     off_diagonal = correlation[~np.eye(len(keys), dtype=bool)]
-    # 2556 pairs: the largest of so many normal numbers of standard error 1/sqrt(4000) is below 5.
+    # 5778 pairs: the largest of so many normal numbers of standard error 1/sqrt(4000) is below 5.
     assert np.abs(off_diagonal).max() < 5 / np.sqrt(4000)
     assert abs(off_diagonal.std() * np.sqrt(4000) - 1) < 0.05
 
@@ -286,12 +288,12 @@ def test_coverage_needs_independent_calibration_noise(shared, expected):
 
 @given(scale=st.floats(1.2e-38, 3e38))
 def test_scales_are_rounded_up(scale):
-    rounded = _laws.float32_at_least(scale)
+    rounded = float32_at_least(scale)
     assert float(np.float32(rounded)) == rounded >= scale
     assert float(np.nextafter(np.float32(rounded), np.float32(0))) < scale
 
 
-def test_threads_give_the_same_rows_b068():
+def test_threads_give_the_same_rows():
     x = np.random.default_rng(0).random((8, 3000), np.float32)
     expected = draw(Gaussian(0.5), x, 50, phase="test")
     results = [None] * 4
@@ -410,7 +412,7 @@ X = np.zeros((2, 3), np.float32)
         ({"n_samples": 0}, ValueError, "`n_samples` must be in"),
         ({"n_samples": 2**31}, ValueError, "`n_samples` must be in"),
         ({"n_samples": 2.0}, TypeError, "`n_samples` must be an integer, got 2.0"),
-        ({"phase": "calibrate"}, ValueError, "'calibration' or 'test', got 'calibrate'"),
+        ({"phase": "calibrate"}, ValueError, "'calibration', 'test' or 'tuning', got 'calibrate'"),
         ({"phase": 1}, TypeError, "`phase` must be"),
         ({"seed": -1}, ValueError, "`seed` must be in"),
         ({"seed": 2**64}, ValueError, "`seed` must be in"),
@@ -452,3 +454,166 @@ def test_inputs_of_any_memory_layout():
     torch = pytest.importorskip("torch")
     tensor = torch.from_numpy(x.copy()).requires_grad_()
     np.testing.assert_array_equal(draw(Gaussian(1.0), tensor, 3, phase="test"), expected)
+
+
+# ---- integers of any kind -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint64, np.array])
+def test_integers_of_numpy_do_not_overflow(kind):
+    """200 draws of 6 inputs are 1200 rows: beyond the 8 bits of the first argument."""
+    x = np.zeros((6, 3), np.float32)
+    expected = draw(Gaussian(1.0), x, 200, phase="test", seed=7)
+    np.testing.assert_array_equal(
+        draw(Gaussian(1.0), x, kind(200), phase="test", seed=kind(7)), expected
+    )
+
+
+def test_integers_of_torch():
+    torch = pytest.importorskip("torch")
+    five, seed = torch.tensor(5), torch.tensor(7, dtype=torch.uint8)
+    np.testing.assert_array_equal(
+        draw(Gaussian(1.0), X, five, phase="test", seed=seed),
+        draw(Gaussian(1.0), X, 5, phase="test", seed=7),
+    )
+    for wrong in (torch.tensor([5]), torch.tensor(5.0), torch.tensor(True)):
+        with pytest.raises(TypeError, match="`n_samples` must be an integer, got tensor"):
+            draw(Gaussian(1.0), X, wrong, phase="test")
+
+
+@pytest.mark.parametrize("wrong", [np.array([5]), np.float32(5), np.bool_(True), "5", None])
+def test_what_is_no_integer_is_refused(wrong):
+    with pytest.raises(TypeError, match="`n_samples` must be an integer"):
+        draw(Gaussian(1.0), X, wrong, phase="test")
+
+
+# ---- keys ---------------------------------------------------------------------------------------
+
+STREAMS = {"calibration": (0, 4), "test": (1, 5), "tuning": (6, 8)}
+
+
+@given(
+    seed=seeds,
+    id=ids,
+    number=draw_numbers,
+    n=st.integers(1, 150),
+    phase=st.sampled_from(sorted(STREAMS)),
+    part=st.sampled_from([0, 1]),
+    high=st.integers(1, 2**31 - 1),
+)
+@settings(deadline=None, max_examples=40)
+def test_numbers_of_a_key(seed, id, number, n, phase, part, high):  # noqa: A002
+    """The numbers of each part of each phase come from the words of a stream of their own."""
+    keys = Keys(seed, phase, [id], [number])
+    stream = STREAMS[phase][part]
+    first, second = (
+        words(n, seed=seed, stream=s, id=id, number=number) for s in (stream, stream + 0x80)
+    )
+    exact = [int(a) << 32 | int(b) for a, b in zip(first, second, strict=True)]
+    assert keys.words(n, part=part)[0].tolist() == exact
+    assert keys.integers(n, high, part=part)[0].tolist() == [w * high >> 64 for w in exact]
+    halves = [Fraction(2 * (w >> 12) + 1, 2**53) for w in exact]
+    assert [Fraction(u) for u in keys.units(n, part=part)[0]] == halves
+    normals = keys.normals(n, part=part)
+    assert normals.shape == (1, n)
+    if part == 0:
+        noise = row(Gaussian(1.0), n, seed=seed, phase=phase, id=id, number=number)
+        np.testing.assert_array_equal(normals[0], noise)
+
+
+@given(words=st.lists(st.integers(0, 2**64 - 1), min_size=1), bound=st.integers(1, 2**31 - 1))
+@example(words=[2**64 - 1, 0], bound=2**31 - 1)
+@settings(deadline=None)
+def test_numbers_below_a_bound(words, bound):
+    assert below(np.array(words, np.uint64), bound).tolist() == [w * bound >> 64 for w in words]
+
+
+def test_numbers_of_the_two_parts_and_of_three_phases_share_nothing():
+    shared = [0, 1, 2], [5, 6, 7]
+    seen = [
+        number
+        for phase in STREAMS
+        for part in (0, 1)
+        for number in Keys(9, phase, *shared).words(1000, part=part).ravel().tolist()
+    ]
+    assert len(set(seen)) == len(seen) == 18_000  # twins would come once in 1e11 seeds
+
+
+def test_random_scores_of_a_phase_have_a_stream_of_their_own():
+    for phase, stream in (("calibration", 2), ("test", 3), ("tuning", 7)):
+        u = score_numbers(Keys(5, phase, [11], [13]))
+        first = words(1, seed=5, stream=stream, id=11, number=13)[0]
+        assert u[0] == np.float32((first + 0.5) / 2**32)
+
+
+def test_keys_of_rows():
+    keys = Keys(3, "test", np.arange(5), np.array([4, 3, 2, 1, 0], np.uint8))
+    assert len(keys) == 5
+    for method in ("words", "units", "normals"):
+        whole = getattr(keys, method)(7)
+        np.testing.assert_array_equal(getattr(keys[1:4], method)(7), whole[1:4])
+        np.testing.assert_array_equal(getattr(keys, method)(3), whole[:, :3])
+        np.testing.assert_array_equal(getattr(keys[np.array([4, 0])], method)(7), whole[[4, 0]])
+    assert Keys(0, "test", [], []).units(3).shape == (0, 3)
+
+
+def test_keys_are_immutable():
+    own = np.arange(3)
+    keys = Keys(0, "test", own, own)
+    before = keys.words(2)
+    own += 1
+    np.testing.assert_array_equal(keys.words(2), before)
+    with pytest.raises(ValueError, match="read-only"):
+        keys.ids[0] = 1
+    with pytest.raises(AttributeError):
+        keys.seed = 1
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Keys(-1, "test", [0], [0]), ValueError, "`seed` must be in"),
+        (lambda: Keys(0, "train", [0], [0]), ValueError, "'tuning', got 'train'"),
+        (lambda: Keys(0, "test", [2**56], [0]), ValueError, "`ids` must be in"),
+        (lambda: Keys(0, "test", [0], [2**31]), ValueError, "`draws` must be in"),
+        (lambda: Keys(0, "test", [0.0], [0]), TypeError, "`ids` must be integers"),
+        (lambda: Keys(0, "test", [0], [0, 1]), ValueError, r"got \(1,\) and \(2,\)"),
+        (lambda: Keys(0, "test", [[0]], [[0]]), ValueError, r"shape \(rows,\)"),
+        (lambda: Keys(0, "test", [0], [0]).words(0), ValueError, r"`n` must be in \[1, "),
+        (lambda: Keys(0, "test", [0], [0]).units(1.0), TypeError, "`n` must be an integer"),
+        (lambda: Keys(0, "test", [0], [0]).normals(1, part=2), ValueError, "`part` must be in"),
+        (lambda: Keys(0, "test", [0], [0]).integers(1, 0), ValueError, "`high` must be in"),
+        (lambda: Keys(0, "test", [0], [0]).integers(1, 2**31), ValueError, "`high` must be in"),
+    ],
+)
+def test_bad_keys(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+# ---- the phase "tuning" -------------------------------------------------------------------------
+
+
+def test_tuning_on_tuning_noise_keeps_the_coverage_that_calibration_noise_loses():
+    """A constant input, 19 points, the best of several settings chosen on the sampled scores.
+
+    The score of setting s at a point is the noise of coordinate s. The setting whose threshold is
+    the largest gives the smallest sets. Chosen on the calibration noise itself, its threshold is
+    the largest of four least scores, which has a mean coverage of E[1 - max U], the U being four
+    Beta(1, 19) levels; chosen on other noise it is that of one setting, 19/20.
+    """
+    x, trials = np.zeros((19, 4), np.float32), 400
+    coverage = {"calibration": [], "tuning": []}
+    for seed in range(trials):
+        scores = draw(Gaussian(1.0), x, 1, phase="calibration", seed=seed)[:, 0]
+        for phase, found in coverage.items():
+            seen = draw(Gaussian(1.0), x, 1, phase=phase, seed=seed)[:, 0]
+            chosen = seen.min(axis=0).argmax()
+            found.append(stats.norm.sf(scores[:, chosen].min()))
+    # E[max U] = integral of 1 - (1 - (1 - t)^19)^4, term by term.
+    terms = [math.comb(4, k) * (-1) ** (k + 1) / (19 * k + 1) for k in range(1, 5)]
+    fitted = 1 - sum(terms)
+    assert fitted < 0.91
+    for phase, expected in (("calibration", fitted), ("tuning", 0.95)):
+        mean, error = np.mean(coverage[phase]), np.std(coverage[phase]) / math.sqrt(trials)
+        assert abs(mean - expected) < 5 * error, phase

@@ -7,6 +7,7 @@ probability of about 1e-6 (or 1e-4 in a few million) over the choice of the seed
 """
 
 import functools
+import itertools
 import math
 from dataclasses import FrozenInstanceError, dataclass
 
@@ -20,7 +21,8 @@ from scipy import stats
 from bincp._core import _noise
 from bincp.balls import L1, L2, Ball, Linf
 from bincp.certificates import _registry as registry
-from bincp.noise import _keys, _laws, _wide, draw
+from bincp.noise import Keys, _keys, _samplers, draw
+from bincp.noise._samplers import sampler_of
 from bincp.smoothing import (
     Exp1,
     Exp2,
@@ -240,11 +242,11 @@ class TestTails:
     def test_quantiles_to_the_last_bit_of_the_unit_number(self, d, v):
         """Quantiles solve their equations, also at 2^-53."""
         number, half = np.array([v]), np.array([0.5])
-        radius = _laws.law_of(Exp2(1.0, k=2, j=0.5)).radius(d, half, number)[0]
+        radius = sampler_of(Exp2(1.0, k=2, j=0.5)).radius(d, half, number)[0]
         width = mpmath.mpf(radius) / mpmath.mpf("0.5") ** (1 / (mpmath.mpf(d) - 0.5))
         shape = 1 + (mpmath.mpf(d) - 0.5) / 2
         assert_tail(shape, width**2, v)
-        magnitude = mpmath.mpf(_laws.law_of(Pareto(1.0, 3.0)).magnitude(number)[0])
+        magnitude = mpmath.mpf(sampler_of(Pareto(1.0, 3.0)).magnitude(number)[0])
         assert abs((1 + magnitude) ** -3 / mpmath.mpf(v) - 1) < 1e-14
 
     @pytest.mark.parametrize("make", [Laplace, UniformBall, Exp1, Exp2, ExpInf])
@@ -291,10 +293,10 @@ class TestKeys:
         out = np.empty((n * m, d), dtype)
         cut = data.draw(st.integers(0, n * m))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_wide, "_CHUNK", chunk)
+            patch.setattr(_samplers, "CHUNK", chunk)
             for part in (slice(0, cut), slice(cut, None)):
-                args = sources[part], keys[sources[part]], draws[part]
-                _laws.fill(scheme, x, out[part], *args, phase="calibration", seed=seed)
+                rows = Keys(seed, "calibration", keys[sources[part]], draws[part])
+                sampler_of(scheme).fill(rows, sources[part], x, out[part])
         np.testing.assert_array_equal(out, full[sources, draws])
         if independent(scheme):
             shorter = data.draw(st.integers(1, d))
@@ -329,7 +331,7 @@ class TestKeys:
         for seed, id_, first, phase in keys:
             out = np.empty((n, 4), np.float32)
             draws = np.arange(n) + first * n
-            _laws.fill(scheme, x, out, zeros, zeros + id_, draws, phase=phase, seed=seed)
+            sampler_of(scheme).fill(Keys(seed, phase, zeros + id_, draws), zeros, x, out)
             values += [out[:, 0], np.abs(out).max(axis=1)]
         ranks = stats.rankdata(np.array(values), axis=1)
         correlation = np.corrcoef(ranks)
@@ -340,15 +342,13 @@ class TestKeys:
         assert abs(different.std() * math.sqrt(n) - 1) < 0.05
 
     def test_streams_differ(self):
-        """Second words are those of the stream plus 128."""
+        """Categories have the streams plus 64, and second words those plus 128."""
         every = [
-            *_keys.PHASES.values(),
-            *_keys.SCORE_STREAMS.values(),
-            *_keys.RADIUS_STREAMS.values(),
+            *itertools.chain(*_keys._NOISE_STREAMS.values()),
+            *_keys._SCORE_STREAMS.values(),
         ]
-        assert len(set(every)) == len(every) == 6
-        assert all(0 <= stream < 128 for stream in every)
-        assert set(_keys.RADIUS_STREAMS) == set(_keys.PHASES.values())
+        assert len(set(every)) == len(every) == 9
+        assert all(0 <= stream < 64 for stream in every)
 
     def test_a_direction_of_zeros(self, monkeypatch):
         """With d = 1 the Gaussian is 0 once in 2^25 draws, and keeps its sign."""

@@ -9,11 +9,12 @@ import pytest
 
 from bincp.cli import _demo_run as demo
 from bincp.cli import main
-from bincp.noise import _laws
 
 scipy_stats = pytest.importorskip("scipy.stats")
 for package in ("torch", "sklearn", "matplotlib", "tqdm"):
     pytest.importorskip(package)
+
+from bincp.sampling._jobs import Job  # noqa: E402
 
 SMALL = demo.Settings(
     radii=(0.0, 0.1),
@@ -87,7 +88,7 @@ def test_attack_draws_noise_of_its_own(trial, monkeypatch):
     def secret(*_, **__):
         raise AssertionError("the attack asked for the noise of the test")
 
-    monkeypatch.setattr(_laws, "fill", secret)
+    monkeypatch.setattr(Job, "keys", secret)
     trial._attack(0.2, smoothed=True)
     with pytest.raises(AssertionError, match="noise of the test"):  # it would have been noticed
         trial._counts(trial.images, 0.5)
@@ -95,13 +96,13 @@ def test_attack_draws_noise_of_its_own(trial, monkeypatch):
 
 def test_calibration_and_test_use_the_noise_of_their_phase(trial, monkeypatch):
     phases = []
-    fill = _laws.fill
+    keys = Job.keys
 
-    def watched(*arguments, phase, **options):
-        phases.append(phase)
-        fill(*arguments, phase=phase, **options)
+    def watched(job, sources, draws):
+        phases.append(job.phase)
+        return keys(job, sources, draws)
 
-    monkeypatch.setattr(_laws, "fill", watched)
+    monkeypatch.setattr(Job, "keys", watched)
     trial.calibrate([], trial.images, trial.labels)
     assert set(phases) == {"calibration"}
     phases.clear()
@@ -222,3 +223,12 @@ def test_real_demo_is_convincing():
     assert last.vanilla.coverage_attacked * n_test < least
     assert last.vanilla.coverage_attacked < 0.6
     assert last.bincp.set_size_attacked < demo.N_CLASSES / 2
+
+
+def test_settings_are_converted_once():
+    """100 + 200 + 200 images: more than 8 bits can count."""
+    numbers = {"n_train": 100, "n_calibration": 200, "n_test": 200, "n_epochs": 1, "seed": 7}
+    given = {name: np.uint8(number) for name, number in numbers.items()}
+    settings = demo.Settings(**given, sigma=np.float32(0.5), radii=[0, np.float64(0.25)])
+    assert settings == demo.Settings(**numbers, sigma=0.5, radii=(0.0, 0.25))
+    assert all(type(getattr(settings, name)) is int for name in numbers)

@@ -232,6 +232,14 @@ class TestPgd:
         other = pgd(model, x, y, Gaussian(1.0), L2(0.5), seed=2, **options)
         assert np.abs(first - other).max() > 1e-4
 
+    def test_integers_of_numpy_do_not_overflow(self):
+        """In 8 bits, 255 steps and one more are none."""
+        x, model = np.random.default_rng(0).normal(size=(2, 6)), Network().double()
+        arguments = (model, x, [0, 1], Gaussian(1.0), L2(0.5))
+        expected = pgd(*arguments, seed=7, n_samples=2, steps=255)
+        found = pgd(*arguments, seed=np.uint8(7), n_samples=np.uint8(2), steps=np.uint8(255))
+        np.testing.assert_array_equal(found, expected)
+
     def test_leaves_the_model_as_it_was(self):
         model = Network()
         model.train()
@@ -335,6 +343,13 @@ class TestRandomFlips:
         again = random_flips(*arguments, seed=1, batch_size=1, **options)
         np.testing.assert_array_equal(first, again)
         assert (first != random_flips(*arguments, seed=2, **options)).any()
+
+    def test_takes_integers_of_torch(self):
+        arguments = (Network(12), self.inputs(), [0] * 6, SparseFlip(0.05, 0.3), Flips(2, 2))
+        expected = random_flips(*arguments, seed=3, n_samples=4, steps=5)
+        three, four, five = torch.tensor([3, 4, 5])
+        found = random_flips(*arguments, seed=three, n_samples=four, steps=five)
+        np.testing.assert_array_equal(found, expected)
 
     def test_needs_no_gradients(self):
         pytest.importorskip("sklearn")

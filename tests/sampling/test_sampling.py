@@ -21,7 +21,8 @@ from bincp.calibration._bincp import BinCP  # noqa: E402
 from bincp.calibration._sequential import boundaries  # noqa: E402
 from bincp.certificates._registry import certify  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
-from bincp.noise import _keys, _laws  # noqa: E402
+from bincp.noise import Keys  # noqa: E402
+from bincp.noise._keys import score_numbers  # noqa: E402
 from bincp.sampling import (  # noqa: E402
     NormalizedModel,
     PredictionSets,
@@ -29,6 +30,7 @@ from bincp.sampling import (  # noqa: E402
     count_scores,
     sample_scores,
 )
+from bincp.sampling._jobs import Job  # noqa: E402
 from bincp.smoothing import (  # noqa: E402
     CategoricalFlip,
     Exp2,
@@ -62,9 +64,8 @@ class TestNumbers:
         noisy = noise.draw(smoothing, x, 7, **options)
         logits = first_coordinates(torch.from_numpy(noisy.reshape(35, D)))
         values = logits.softmax(-1).numpy().reshape(5, 7, K)
-        u = _keys.score_numbers(
-            np.repeat(options["indices"], 7), np.tile(np.arange(7), 5), phase="test", seed=2**40 + 1
-        ).reshape(5, 7)
+        keys = np.repeat(options["indices"], 7), np.tile(np.arange(7), 5)
+        u = score_numbers(Keys(2**40 + 1, "test", *keys)).reshape(5, 7)
         expected = {
             "tps": scores.tps(values),
             "lac": scores.tps(values),
@@ -85,7 +86,7 @@ class TestNumbers:
         n=st.integers(1, 6),
         m=st.integers(1, 9),
         batch_size=st.integers(1, 60),
-        phase=st.sampled_from(["calibration", "test"]),
+        phase=st.sampled_from(["calibration", "test", "tuning"]),
         seed=st.integers(0, 2**64 - 1),
         data=st.data(),
     )
@@ -380,7 +381,7 @@ class TestBadInput:
             ({"smoothing": L2(1.0)}, TypeError, "`smoothing` must be one of .*SparseFlip"),
             ({"n_samples": 0}, ValueError, "`n_samples` must be in"),
             ({"n_samples": 4.0}, TypeError, "`n_samples` must be an integer"),
-            ({"phase": "Test"}, ValueError, "`phase` must be 'calibration' or 'test', got 'Test'"),
+            ({"phase": "Test"}, ValueError, "'test' or 'tuning', got 'Test'"),
             ({"indices": [0, 1]}, ValueError, r"`indices` must have shape \(3,\), got \(2,\)"),
             ({"indices": [0, 1, -1]}, ValueError, r"`indices` .* got -1 at index \(2,\)"),
             ({"indices": [0, 1, 1]}, ValueError, "`indices` must differ .* got 1 more than once"),
@@ -884,14 +885,12 @@ class TestNoiseMustBeIndependent:
     @staticmethod
     def share(monkeypatch, phases, points):
         """Draw one noise for both phases, for all points of a phase, or for everything."""
-        fill = _laws.fill
 
-        def sharing(smoothing, x, out, sources, ids, draws, *, phase, seed):
-            ids = np.zeros_like(ids) if points else ids
-            phase = "calibration" if phases else phase
-            fill(smoothing, x, out, sources, ids, draws, phase=phase, seed=seed)
+        def sharing(job, sources, draws):
+            ids = np.zeros_like(draws) if points else job.ids[sources]
+            return Keys(job.seed, "calibration" if phases else job.phase, ids, draws)
 
-        monkeypatch.setattr(_laws, "fill", sharing)
+        monkeypatch.setattr(Job, "keys", sharing)
 
     def test_ours_covers(self):
         low, high = self.region(0.95)
@@ -926,3 +925,18 @@ class TestNoiseMustBeIndependent:
         assert low <= self.covered(0.25, "0.6", n=1) <= high
         self.share(monkeypatch, phases=True, points=False)
         assert self.covered(0.25, "0.6", n=1) == 0
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint64, torch.tensor])
+def test_integers_of_any_kind(kind):
+    """200 draws of 3 inputs are more rows than 8 bits can count."""
+    x = inputs(3)
+    expected = sample_scores(first_coordinates, x, Gaussian(1.0), 200, phase="tuning", seed=7)
+    found = sample_scores(
+        first_coordinates, x, Gaussian(1.0), kind(200), phase="tuning", seed=kind(7),
+        batch_size=kind(255),
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, expected)
+    for phase in ("calibration", "test"):
+        other = sample_scores(first_coordinates, x, Gaussian(1.0), 200, phase=phase, seed=7)
+        assert (other != expected).any(axis=(1, 2)).all()

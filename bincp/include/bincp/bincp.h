@@ -112,9 +112,9 @@ typedef struct bincp_api {
     const bincp_operator *(*operator_of)(struct _object *certificate);
 
     /* out[j] = x[j] with the noise of one draw at one input, n < 2^34. A NULL x stands for zeros,
-     * and x may be out. `stream` is 0 for calibration and 1 for test noise, id < 2^56. Gaussian
-     * noise has deviation sigma, uniform noise is on [-half_width, half_width]; flips are as those
-     * of bincp.smoothing.SparseFlip. */
+     * and x may be out. `stream` is 0 for calibration, 1 for test and 6 for tuning noise, id < 2^56.
+     * Gaussian noise has deviation sigma, uniform noise is on [-half_width, half_width]; flips are
+     * as those of bincp.smoothing.SparseFlip. */
     int (*gaussian_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float sigma,
                         size_t n, const float *x, float *out);
     int (*uniform_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
