@@ -180,13 +180,11 @@ class TestNumbers:
         ours = sample_scores(
             first_coordinates, x, Gaussian(1.0), 3, score=("raps", parameters), **given
         )
-        logits = sample_scores(first_coordinates, x, Gaussian(1.0), 3, score="logit", **given)
-        by_draw = np.ascontiguousarray(logits.transpose(0, 2, 1))
-        values = torch.from_numpy(by_draw).softmax(-1).numpy()
-        u = _keys.score_numbers(
-            np.repeat(np.arange(5), 3), np.tile(np.arange(3), 5), phase="test", seed=3
-        ).reshape(5, 3)
-        expected = scores.raps(values, u, **parameters).transpose(0, 2, 1)
+
+        def by_hand(logits, *, uniform):
+            return scores.raps(logits.softmax(-1), uniform, **parameters)
+
+        expected = sample_scores(first_coordinates, x, Gaussian(1.0), 3, score=by_hand, **given)
         np.testing.assert_array_equal(ours, expected)
         default = sample_scores(first_coordinates, x, Gaussian(1.0), 3, score="raps", **given)
         assert (ours != default).any()
