@@ -96,7 +96,8 @@ def all_copies(smoothing: object, x: ArrayLike) -> FloatArray:
 
     Notes
     -----
-    The function keeps no state and may be called from any thread.
+    Thread safety: nothing is kept between calls, so any number of threads may call. `x` is not
+    copied; if another thread writes to it meanwhile, the copies of it mean nothing.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def all_copies(smoothing: object, x: ArrayLike) -> FloatArray:
            [0., 2., 3.],
            [1., 0., 3.]])
     """
-    x = as_array("x", x)
+    x = as_array("x", x).view()  # a view of ours, whose shape nobody else can change
     copies = copies_of(smoothing)
     check_inputs(EveryCopy(copies), x)
     out = np.empty((len(x), copies.levels, *x.shape[1:]), dtype=x.dtype)

@@ -81,8 +81,11 @@ def draw(
     * SplittingNoise: elements in [0, 1], on the grid of the scheme if it has one.
     * All other schemes count elements, whatever the shape.
 
-    The function keeps no state and may be called from any thread. Equal arguments give equal bits,
-    whatever else is in the call (see `bincp.noise`).
+    Equal keys and inputs give equal bits, whatever else is in the call (see `bincp.noise`).
+
+    Thread safety: nothing is kept between calls, so any number of threads may draw at once.
+    `indices` are copied; `x` is not, and if another thread writes to it meanwhile, the copies of it
+    mean nothing.
 
     Random numbers come from Philox4x32-10 [1]_, keyed by the seed, with (element, draw, id, phase)
     as its counter. Gaussians come from it by the Box-Muller transform with 32 bits for the radius
@@ -116,7 +119,7 @@ def draw(
     >>> bool((alone[0] == noisy[1, :5]).all())
     True
     """
-    x = as_array("x", x)
+    x = as_array("x", x).view()  # a view of ours, whose shape nobody else can change
     sampler = sampler_of(smoothing)
     check_inputs(sampler, x)
     number = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)

@@ -101,7 +101,9 @@ def register(
                     f"got {smoothing!r}"
                 )
             _check_example(_OutsideSampler(function, smoothing), as_array("examples", x))
-        add_sampler(smoothing_type, lambda smoothing: _OutsideSampler(function, smoothing))
+        add_sampler(
+            smoothing_type, lambda smoothing: _OutsideSampler(function, smoothing), function
+        )
         return function
 
     return decorator

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,13 +52,28 @@ def chunks(n_rows: int, d: int) -> Iterator[slice]:
 Factory = Callable[[Any], Sampler]
 F = TypeVar("F", bound=Factory)
 
-_factories: dict[type, Factory] = {}
+
+class _Entry(NamedTuple):
+    factory: Factory
+    origin: str
 
 
-def add_sampler(smoothing_type: type, factory: Factory) -> None:
-    """Register what makes the sampler of each scheme of a type, and refuse a second one."""
-    if _factories.setdefault(smoothing_type, factory) is not factory:
-        raise ValueError(f"{smoothing_type.__name__} must not have a sampler yet, got a second one")
+_entries: dict[type, _Entry] = {}
+
+
+def add_sampler(smoothing_type: type, factory: Factory, function: Any) -> None:
+    """Register the factory of the samplers of a type of schemes, and refuse a second one.
+
+    ``function`` is the function or class that users know the sampler by.
+    """
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    entry = _Entry(factory, f"{getattr(function, '__module__', '?')}.{name}")
+    first = _entries.setdefault(smoothing_type, entry)
+    if first is not entry:
+        raise ValueError(
+            f"{smoothing_type.__name__} must not have a sampler yet, got a second one: "
+            f"the first is {first.origin}"
+        )
 
 
 def samples(*smoothing_types: type) -> Callable[[F], F]:
@@ -66,7 +81,7 @@ def samples(*smoothing_types: type) -> Callable[[F], F]:
 
     def decorator(factory: F) -> F:
         for smoothing_type in smoothing_types:
-            add_sampler(smoothing_type, factory)
+            add_sampler(smoothing_type, factory, factory)
         return factory
 
     return decorator
@@ -74,14 +89,14 @@ def samples(*smoothing_types: type) -> Callable[[F], F]:
 
 def sampler_of(smoothing: object) -> Sampler:
     """Return the sampler of a scheme, found by its exact type."""
-    if type(smoothing) not in _factories:
+    if type(smoothing) not in _entries:
         load_entry_points()
-    if type(smoothing) not in _factories:
-        known = ", ".join(sorted(smoothing_type.__name__ for smoothing_type in _factories))
+    if type(smoothing) not in _entries:
+        known = ", ".join(sorted(smoothing_type.__name__ for smoothing_type in _entries))
         raise TypeError(
             f"`smoothing` must be one of {known}, got {smoothing!r}; bincp.noise.register adds more"
         )
-    return _factories[type(smoothing)](smoothing)
+    return _entries[type(smoothing)].factory(smoothing)
 
 
 def float32_at_least(scale: float) -> float:

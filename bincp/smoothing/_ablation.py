@@ -21,8 +21,9 @@ class Ablation(Smoothing):
         Number of coordinates of an input, in [1, 2^31). If it is the number of elements, a
         coordinate is an element, whatever the shape. Else a coordinate is a pixel, of which all
         channels are kept or ablated together, and the channels come first: (n, channels, height,
-        width) with ``dim = height * width``. Samplers refuse images with the channels last and flat
-        inputs with several channels; move the axis, as by ``np.moveaxis(x, -1, 1)``.
+        width) with ``dim = height * width``. Samplers refuse images with the channels last, where
+        the sizes tell (not if there are as many channels as rows), and flat inputs with several
+        channels; move the axis, as by ``np.moveaxis(x, -1, 1)``.
     fill : float
         Value of ablated elements. The certificate holds for any value, but a model can tell ablated
         elements from seen ones only if no input has this value. The paper encodes an element x as
@@ -72,7 +73,8 @@ class BlockAblation(Smoothing):
         Height and width of the block, in [1, min(height, width)].
     height, width : int
         Height and width of the image, which are the last two axes of an input; channels come before
-        them, and are kept or ablated together. Samplers refuse images with the channels last.
+        them, and are kept or ablated together. Samplers refuse images with the channels last, where
+        the sizes tell.
     fill : float
         Value of ablated elements, see `Ablation`.
 
@@ -126,7 +128,7 @@ class BandAblation(Smoothing):
         Number of columns of the band, in [1, width].
     width : int
         Width of the image, which is the last axis of an input; channels and rows come before it.
-        Samplers refuse images with the channels last.
+        Samplers refuse images with the channels last, where the sizes tell.
     fill : float
         Value of ablated elements, see `Ablation`.
 
