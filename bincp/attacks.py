@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
 from bincp._utils.validation import MAX_COUNT, check_integer, check_real, check_threshold
 from bincp.adapters import ModelLike
 from bincp.balls import L1, L2, Ball, Flips, Linf
@@ -534,8 +534,9 @@ def _job(
 
 
 def _labels(labels: ArrayLike, n: int) -> npt.NDArray[np.int64]:
-    host = labels.detach().cpu() if is_tensor(labels) else labels
-    y = as_counts("labels", host, high=MAX_COUNT)
+    from bincp.sampling._jobs import integers
+
+    y = as_counts("labels", integers("labels", labels), high=MAX_COUNT)
     if y.shape != (n,):
         raise ValueError(f"`labels` must have shape {(n,)}, got {y.shape}")
     return y

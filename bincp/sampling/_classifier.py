@@ -110,8 +110,8 @@ class RobustClassifier:
     the guarantee of each input, but an adversary may have seen the noise: give each its own seed.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. The
-    module is in evaluation mode until the last of them is done. No thread may calibrate, assign
-    `rule`, or change the module (its weights, mode or device) while another one predicts.
+    module is in evaluation mode until the last of them is done. No thread may calibrate, or change
+    the module (its weights, mode or device), while another one predicts.
 
     Examples
     --------
@@ -296,40 +296,17 @@ class RobustClassifier:
         TypeError, ValueError
             As in `sample_scores`; and if `sequential` is true and `curtail` is not.
         """
-        if not is_calibrated(self.rule):
+        rule = self.rule  # one for the whole call, also if another is assigned meanwhile
+        if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
         for name, flag in (("sequential", sequential), ("curtail", curtail)):
             if not isinstance(flag, bool):
                 raise TypeError(f"`{name}` must be a bool, got {flag!r}")
         if sequential and not curtail:
             raise ValueError("`curtail` must be True for sequential prediction, got False")
-        rule = self.rule
         assert rule.n_test_samples_ is not None  # calibrated on samples
         job = self._job(x, rule.n_test_samples_, "test", indices)
-        return self._predict_early(job, sequential) if curtail else self._predict_all(job)
-
-    def _predict_all(self, job: Job) -> PredictionSets:
-        counts, dtype = _engine.count(job, self.rule.tau_)
-        self._check_dtype(dtype)
-        sets = self.rule.predict_set_from_counts(counts)
-        return PredictionSets(sets, counts, np.full(len(counts), job.n_samples))
-
-    def _predict_early(self, job: Job, sequential: bool) -> PredictionSets:
-        if sequential:
-            boundaries = self.rule.sequential_rule()
-        else:
-            assert self.rule.min_count_ is not None  # calibrated on samples
-            boundaries = SequentialRule.curtailed(self.rule.min_count_, job.n_samples)
-        labels, dtype = _engine.decide(job, self.rule.tau_, boundaries, self.rule.n_classes_)
-        self._check_dtype(dtype)
-        return PredictionSets(labels.accepted, labels.counts, labels.draws.astype(np.int64))
-
-    def _check_dtype(self, dtype: str) -> None:
-        if dtype != self.rule.dtype_:
-            raise ValueError(
-                f"`model` must give scores of dtype {self.rule.dtype_} as in calibration, "
-                f"got {dtype}"
-            )
+        return _predict_early(job, rule, sequential) if curtail else _predict_all(job, rule)
 
     def _job(self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None) -> Job:
         job = Job.of(
@@ -348,6 +325,31 @@ class RobustClassifier:
             first = self._next_id[phase]
             self._next_id[phase] = first + n
         return np.arange(first, first + n)
+
+
+def _predict_all(job: Job, rule: Rule) -> PredictionSets:
+    counts, dtype = _engine.count(job, rule.tau_)
+    _check_dtype(rule, dtype)
+    sets = rule.predict_set_from_counts(counts)
+    return PredictionSets(sets, counts, np.full(len(counts), job.n_samples))
+
+
+def _predict_early(job: Job, rule: Rule, sequential: bool) -> PredictionSets:
+    if sequential:
+        boundaries = rule.sequential_rule()
+    else:
+        assert rule.min_count_ is not None  # calibrated on samples
+        boundaries = SequentialRule.curtailed(rule.min_count_, job.n_samples)
+    labels, dtype = _engine.decide(job, rule.tau_, boundaries, rule.n_classes_)
+    _check_dtype(rule, dtype)
+    return PredictionSets(labels.accepted, labels.counts, labels.draws.astype(np.int64))
+
+
+def _check_dtype(rule: Rule, dtype: str) -> None:
+    if dtype != rule.dtype_:
+        raise ValueError(
+            f"`model` must give scores of dtype {rule.dtype_} as in calibration, got {dtype}"
+        )
 
 
 def _sizes(rule: Rule, n_samples: int | None, n_test_samples: int | None) -> tuple[int, int]:

@@ -49,6 +49,9 @@ class TestDevicesWithoutData:
         given[name] = torch.as_tensor(given[name]).to("meta")
         with pytest.raises(ValueError, match=f"`{name}` must hold data, got a tensor on the devic"):
             sample_scores(network(), smoothing=Gaussian(1.0), n_samples=2, phase="test", **given)
+        if name != "indices":
+            with pytest.raises(ValueError, match=f"`{name}` must hold data"):
+                attacks.pgd(network(), given["x"], given["labels"], Gaussian(1.0), L2(0.1), seed=1)
 
 
 def everything(net):
