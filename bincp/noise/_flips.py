@@ -72,6 +72,7 @@ class _Parts(FlatSampler):
 
     def __init__(self, smoothing: Joint) -> None:
         self.smoothing = smoothing
+        self.samplers = {flips: sampler_of(flips) for flips in _joined(smoothing)}
 
     def check(self, x: FloatArray) -> None:
         rows = x.reshape(len(x), -1)
@@ -82,26 +83,33 @@ class _Parts(FlatSampler):
                     "`x` must be flat, or have its parts one after the other along axis 1, for "
                     f"Joint, got shape {x.shape} with a part that begins at element {start}"
                 )
-            sampler_of(scheme).check(rows[:, start:stop])
+            self.samplers[scheme].check(rows[:, start:stop])
 
     def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         # From the last part to the first: a part overwrites what others drew before it.
         for scheme, _, stop in reversed(_spans(self.smoothing, 0, x.shape[1])):
             leading = np.ascontiguousarray(x[:, :stop])
             drawn = out if stop == x.shape[1] else np.empty((len(out), stop), out.dtype)
-            sampler_of(scheme).fill(keys, sources, leading, drawn)
+            self.samplers[scheme].fill(keys, sources, leading, drawn)
             out[:, :stop] = drawn
 
 
-def _spans(smoothing: Smoothing, start: int, stop: int) -> list[tuple[Smoothing, int, int]]:
-    """Return the schemes that are no Joint, each with the positions that it acts on, in order."""
-    if isinstance(smoothing, SparseFlip | CategoricalFlip):
-        return [(smoothing, start, stop)]
-    if not isinstance(smoothing, Joint):
+def _joined(smoothing: Smoothing) -> list[Smoothing]:
+    """Return the schemes that are joined, and refuse those that are no flips."""
+    if isinstance(smoothing, Joint):
+        return _joined(smoothing.adjacency) + _joined(smoothing.attributes)
+    if not isinstance(smoothing, SparseFlip | CategoricalFlip):
         raise TypeError(
             "`smoothing` must join SparseFlip, CategoricalFlip or Joint to be drawn, "
             f"got {smoothing!r}"
         )
+    return [smoothing]
+
+
+def _spans(smoothing: Smoothing, start: int, stop: int) -> list[tuple[Smoothing, int, int]]:
+    """Return the schemes that are joined, each with the positions that it acts on, in order."""
+    if not isinstance(smoothing, Joint):
+        return [(smoothing, start, stop)]
     if smoothing.n_adjacency is None:
         raise ValueError(
             "`smoothing` must say how many leading elements of an input are the adjacency: "

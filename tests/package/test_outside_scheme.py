@@ -36,7 +36,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def python(code: str, installed: Path, package: Path) -> str:
-    """Run code that sees the unpacked wheel, a package, and exact helpers of the tests."""
+    """Run code that sees the unpacked wheel, a package, and the exact comparisons of the tests."""
     places = (installed, package, ROOT / "tests")
     environment = {"PYTHONPATH": os.pathsep.join(map(str, places)), "PATH": os.environ["PATH"]}
     command = [sys.executable, "-c", textwrap.dedent(code)]
