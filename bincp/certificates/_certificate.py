@@ -8,7 +8,7 @@ unlike the identity ``lower(upper(p)) == p``, which needs strictly increasing bo
 
 import copy
 from collections.abc import Callable
-from typing import Any, Self, overload
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,9 @@ from bincp.certificates._python_operators import (
     check_radius,
 )
 from bincp.certificates._regions import check_masses, regions_operator
-from bincp.errors import CertificateError
+
+Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A function and its arguments that make a certificate again, for pickle."""
 
 
 class Certificate:
@@ -44,12 +46,13 @@ class Certificate:
     (0.610856, 0.988742)
     """
 
-    __slots__ = ("_description", "_inverse", "_operator", "_recipe")
+    __slots__ = ("_details", "_inverse", "_operator", "_pair", "_recipe")
 
     _operator: Operator
-    _description: dict[str, Any]
-    _inverse: Callable[[], "Certificate"] | None
-    _recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None
+    _details: dict[str, Any]  # what `describe` says beside the name of the operator
+    _pair: dict[str, Any]  # the smoothing and the ball, as `describe` shows them; empty if unknown
+    _inverse: Callable[[], "Certificate"]
+    _recipe: Recipe | None
 
     def __init__(self) -> None:
         raise TypeError(
@@ -140,8 +143,6 @@ class Certificate:
         >>> certificate.inverse().describe()["ball"]
         {'type': 'Flips', 'additions': 3, 'deletions': 1}
         """
-        if self._inverse is None:
-            raise CertificateError(f"{self!r} does not know its inverted ball: use bincp.certify")
         return self._inverse()
 
     def describe(self) -> dict[str, Any]:
@@ -160,10 +161,10 @@ class Certificate:
         >>> certificate.describe()["note"]
         'linf radius 0.1 certified as the l2 radius r sqrt(dim), dim = 4'
         """
-        return copy.deepcopy(self._description)
+        return copy.deepcopy(self._pair | {"operator": self._operator.name} | self._details)
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{key}={_show(value)}" for key, value in self._description.items())
+        parts = ", ".join(f"{key}={_show(value)}" for key, value in self.describe().items())
         return f"Certificate({parts})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -216,9 +217,10 @@ class Certificate:
                 f"`perturbed_mass` must have the shape of `mass`, {clean.shape}, "
                 f"got {perturbed.shape}"
             )
-        return cls._make(
+        return make_certificate(
+            cls,
             regions_operator(clean, perturbed),
-            {"operator": "regions", "n_regions": len(clean)},
+            {"n_regions": len(clean)},
             inverse=lambda: cls.from_regions(perturbed, clean),
             recipe=(cls.from_regions, (clean, perturbed)),
         )
@@ -275,9 +277,10 @@ class Certificate:
         check_radius(radius_fn)
         name = "additive radius" if additive else "radius at 1/2"
         bounds = (AdditiveRadius if additive else HalfRadius)(radius_fn, distance)
-        certificate = cls._make(
+        certificate = make_certificate(
+            cls,
             PythonOperator(name, bounds.lower, bounds.upper),
-            {"operator": name, "r": distance},
+            {"r": distance},
             inverse=lambda: certificate,
             recipe=(_rebuild_radius, (cls, radius_fn, distance, additive)),
         )
@@ -319,9 +322,10 @@ class Certificate:
         for argument, bound in (("lower", lower), ("upper", upper)):
             if not (callable(bound) or (argument == "upper" and bound is None)):
                 raise TypeError(f"`{argument}` must be callable, got {bound!r}")
-        certificate = cls._make(
+        certificate = make_certificate(
+            cls,
             PythonOperator(name, lower, upper),
-            {"operator": name},
+            {},
             inverse=lambda: cls._mirrored(certificate),
             recipe=(_rebuild_bounds, (cls, lower, upper, name)),
         )
@@ -385,9 +389,12 @@ class Certificate:
         >>> round(certificate.lower(0.5), 6), round(certificate.upper(0.5), 6)
         (0.405465, 0.648721)
         """
-        operator = native_operator(lower, upper, name, user_data)
-        certificate = cls._make(
-            operator, {"operator": operator.name}, inverse=lambda: cls._mirrored(certificate)
+        certificate = make_certificate(
+            cls,
+            native_operator(lower, upper, name, user_data),
+            {},
+            inverse=lambda: cls._mirrored(certificate),
+            recipe=None,
         )
         check_law(certificate)
         return certificate
@@ -397,26 +404,32 @@ class Certificate:
         mirror, name = Mirror(certificate), certificate._operator.name
         return cls.from_bounds(mirror.lower, mirror.upper, name=f"inverse of {name}")
 
-    @classmethod
-    def _from_operator(cls, operator: Operator, **note: str) -> Self:
-        """Wrap a compiled operator; `bincp.certify` adds how it is inverted and rebuilt."""
-        return cls._make(operator, {"operator": operator.name, **note})
 
-    @classmethod
-    def _make(
-        cls,
-        operator: Operator,
-        description: dict[str, Any],
-        *,
-        inverse: Callable[[], "Certificate"] | None = None,
-        recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
-    ) -> Self:
-        certificate = object.__new__(cls)
-        certificate._operator = operator
-        certificate._description = description
-        certificate._inverse = inverse
-        certificate._recipe = recipe
-        return certificate
+C = TypeVar("C", bound=Certificate)
+
+
+def make_certificate(
+    cls: type[C],
+    operator: Operator,
+    details: dict[str, Any],
+    *,
+    inverse: Callable[[], Certificate],
+    recipe: Recipe | None,
+    pair: dict[str, Any] | None = None,
+) -> C:
+    """Return a certificate made of an operator: the only place where one comes into being."""
+    certificate = object.__new__(cls)
+    certificate._operator = operator
+    certificate._details = details
+    certificate._pair = pair or {}
+    certificate._inverse = inverse
+    certificate._recipe = recipe
+    return certificate
+
+
+def taken_apart(certificate: Certificate) -> tuple[Operator, dict[str, Any]]:
+    """Return the operator of a certificate and its details, for a certificate of another pair."""
+    return certificate._operator, certificate._details
 
 
 def as_certificate(value: object) -> Certificate:
