@@ -16,6 +16,15 @@ The public names are those of `bincp`: `bincp.Certificate`, `bincp.certify` and 
 
 from bincp.certificates import _builtins  # noqa: F401
 from bincp.certificates._certificate import Certificate, as_certificate
+from bincp.certificates._law import check_law, check_rising
 from bincp.certificates._registry import certify, register, registered
 
-__all__ = ["Certificate", "as_certificate", "certify", "register", "registered"]
+__all__ = [
+    "Certificate",
+    "as_certificate",
+    "certify",
+    "check_law",
+    "check_rising",
+    "register",
+    "registered",
+]

@@ -284,7 +284,7 @@ class Certificate:
             inverse=lambda: certificate,
             recipe=(_rebuild_radius, (cls, radius_fn, distance, additive)),
         )
-        check_law(certificate)
+        check_law(certificate, irregular=False)  # they were for the radius itself
         return certificate
 
     @classmethod
@@ -401,8 +401,16 @@ class Certificate:
 
     @classmethod
     def _mirrored(cls, certificate: "Certificate") -> Self:
-        mirror, name = Mirror(certificate), certificate._operator.name
-        return cls.from_bounds(mirror.lower, mirror.upper, name=f"inverse of {name}")
+        """Return the certificate of the inverted ball; its law is that of the certificate."""
+        mirror, name = Mirror(certificate), f"inverse of {certificate._operator.name}"
+        mirrored = make_certificate(
+            cls,
+            PythonOperator(name, mirror.lower, mirror.upper),
+            {},
+            inverse=lambda: cls._mirrored(mirrored),
+            recipe=(_rebuild_bounds, (cls, mirror.lower, mirror.upper, name)),
+        )
+        return mirrored
 
 
 C = TypeVar("C", bound=Certificate)
