@@ -190,7 +190,7 @@ class Certificate:
         Returns
         -------
         Certificate
-            Rounded outward for masses that are right to 8 units in the last place.
+            Rounded outward for masses that are right to a relative error of 2^-50, 9e-16.
 
         Raises
         ------
@@ -198,6 +198,12 @@ class Certificate:
             If the masses are not real numbers.
         ValueError
             If the shapes differ, a mass is outside [0, 1] or NaN, or the sums are not 1.
+
+        Notes
+        -----
+        Where the masses sum to less than 1 by more than that error explains, what they lack is
+        taken for a region that was left out, with the ratio that is worst for the bound. The error
+        of the sum counts as missing, too, so that the bound holds for what was left out.
 
         References
         ----------
