@@ -1,9 +1,10 @@
 """Certificates: how far an adversary can lower the probability that a score reaches tau.
 
-A certificate is two increasing maps on [0, 1]: ``lower`` over the perturbation ball and ``upper``
-over the inverted ball, tied by the law ``upper(p) >= q  <=>  p >= lower(q)``. The law is what lets
-one scalar certificate serve a whole data set. (It holds where a bound is clipped or saturated, too,
-unlike the identity ``lower(upper(p)) == p``, which needs strictly increasing bounds.)
+A certificate is two maps on [0, 1] that do not decrease, up to rounding: ``lower`` over the
+perturbation ball and ``upper`` over the inverted ball, tied by the law
+``upper(p) >= q  <=>  p >= lower(q)``. The law is what lets one scalar certificate serve a whole
+data set. (It holds where a bound is clipped or saturated, too, unlike the identity
+``lower(upper(p)) == p``, which needs strictly increasing bounds.)
 """
 
 import copy
@@ -34,9 +35,24 @@ Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
 class Certificate:
     """The certificate of one smoothing scheme for one perturbation ball.
 
-    Made by :func:`bincp.certify`, :meth:`from_regions`, :meth:`from_radius`, :meth:`from_bounds`
-    or :meth:`from_native`; never changed afterwards. Certificates can be pickled where what they
-    are made of can.
+    `lower` maps the probability that a score of the clean input reaches a threshold to the least
+    that it can be at any input in the ball. `upper` maps a probability at the perturbed input to
+    the most that it can be at the clean one. `lower` is rounded down and `upper` up.
+
+    A certificate is made by :func:`bincp.certify`, :meth:`from_regions`, :meth:`from_radius`,
+    :meth:`from_bounds` or :meth:`from_native`.
+
+    Notes
+    -----
+    A certificate never changes, so threads can share it; bounds that are Python or compiled
+    functions from outside must be safe to call from any thread. Certificates of built-in pairs, of
+    regions and of module-level Python functions can be pickled; those of lambdas and of compiled
+    functions cannot.
+
+    Each value is rounded to its safe side, so a bound can fall by its rounding where the exact
+    bound rises by less. Over 1,500 neighbouring doubles at 350 places down to 1e-300, bounds of the
+    uniform and Laplace shifts, of counts and of regions never fell. Those of Gaussian noise fell by
+    up to 5 units in the last place, of Pareto noise by 20, of Expp and Exp2 by 230.
 
     Examples
     --------
@@ -383,8 +399,8 @@ class Certificate:
         Notes
         -----
         The functions must be safe to call from any thread, and round outward as
-        :meth:`from_bounds` says. Whoever writes to the user data changes the certificate, which
-        is then checked no more.
+        :meth:`from_bounds` says. Changing the user data changes the bounds; they are
+        not checked again.
 
         Examples
         --------

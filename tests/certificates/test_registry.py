@@ -186,8 +186,8 @@ def test_a_new_ball_in_ten_lines() -> None:
     assert any(origin.endswith("gaussian_rotation") for origin in origins)
 
 
-def test_b077_a_monotone_map_is_enough() -> None:
-    """B077: patches and other balls; `upper` follows from `lower`."""
+def test_a_monotone_map_is_enough() -> None:
+    """patches and other balls; `upper` follows from `lower`."""
     assert bincp.register(Mask, Patch, examples=[EXAMPLE])(mask_patch) is mask_patch
     certificate = bincp.certify(Mask(0.1), Patch(2))
     assert certificate.lower(0.9) == pytest.approx(0.7)

@@ -84,7 +84,7 @@ def test_published_radii(case):
             assert wins == (steps <= radius)
 
 
-def test_realised_levels_count_and_not_the_nominal_slope():  # F011
+def test_realised_levels_count_and_not_the_nominal_slope():
     for half_width, votes, steps, levels, value in [
         (0.25, 114, 10, 127, 0.8188976377952756),
         (0.25 * math.sqrt(3), 198, 32, 220, 0.7545454545454545),
@@ -439,7 +439,7 @@ def test_bad_parameters(make, error, message):
         (1e300, np.float64),
     ],
 )
-def test_inputs_off_the_grid_are_refused_with_their_place(value, dtype):  # F011
+def test_inputs_off_the_grid_are_refused_with_their_place(value, dtype):
     x = np.zeros((3, 2, 2), dtype)
     x[1, 0, 1] = value
     message = r"`x` must be multiples of 1/255 in \[0, 1\] .* at index \(1, 0, 1\)"

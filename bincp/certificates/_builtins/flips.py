@@ -124,7 +124,7 @@ def _regions_of(smoothing: Any, ball: Any) -> Regions:
     if make is None:
         known = ", ".join(f"({s.__name__}, {b.__name__})" for s, b in _WITH_REGIONS)
         raise CertificateError(
-            f"parts of a joint certificate must be pairs of {known}, got "
+            f"parts of smoothing.Joint and balls.Joint must be pairs of {known}, got "
             f"({type(smoothing).__name__}, {type(ball).__name__})"
         )
     return make(smoothing, ball)
