@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._core._mixture import binomial_means, failures, normal_probabilities, normal_quantile
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, check_rising
 from bincp.errors import CertificateError
 
 Array = npt.NDArray[np.float64]
@@ -67,7 +67,8 @@ class Curve:
             small = opposite < 0.5  # what a set loses, its complement gains
             d = np.where(small, opposite, d)
             c = np.where(small, 1 - opposite, c)
-        # A certificate may only be replaced by a larger value from further left.
+        check_rising(self.certificate, "lower", p, c)
+        # Rounding may be replaced by a larger value from further left; a larger fall is an error.
         return np.maximum.accumulate(c), np.minimum.accumulate(d)
 
     @property

@@ -16,12 +16,15 @@ The public names are those of `bincp`: `bincp.Certificate`, `bincp.certify` and 
 
 from bincp.certificates import _builtins  # noqa: F401
 from bincp.certificates._certificate import Certificate, as_certificate
+from bincp.certificates._law import check_law, check_rising
 from bincp.certificates._registry import certify, load_entry_points, register, registered
 
 __all__ = [
     "Certificate",
     "as_certificate",
     "certify",
+    "check_law",
+    "check_rising",
     "load_entry_points",
     "register",
     "registered",

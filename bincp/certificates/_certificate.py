@@ -1,14 +1,15 @@
 """Certificates: how far an adversary can lower the probability that a score reaches tau.
 
-A certificate is two increasing maps on [0, 1]: ``lower`` over the perturbation ball and ``upper``
-over the inverted ball, tied by the law ``upper(p) >= q  <=>  p >= lower(q)``. The law is what lets
-one scalar certificate serve a whole data set. (It holds where a bound is clipped or saturated, too,
-unlike the identity ``lower(upper(p)) == p``, which needs strictly increasing bounds.)
+A certificate is two maps on [0, 1] that do not decrease, up to rounding: ``lower`` over the
+perturbation ball and ``upper`` over the inverted ball, tied by the law
+``upper(p) >= q  <=>  p >= lower(q)``. The law is what lets one scalar certificate serve a whole
+data set. (It holds where a bound is clipped or saturated, too, unlike the identity
+``lower(upper(p)) == p``, which needs strictly increasing bounds.)
 """
 
 import copy
 from collections.abc import Callable
-from typing import Any, Self, overload
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,15 +27,32 @@ from bincp.certificates._python_operators import (
     check_radius,
 )
 from bincp.certificates._regions import check_masses, regions_operator
-from bincp.errors import CertificateError
+
+Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A function and its arguments that make a certificate again, for pickle."""
 
 
 class Certificate:
     """The certificate of one smoothing scheme for one perturbation ball.
 
-    Made by :func:`bincp.certify`, :meth:`from_regions`, :meth:`from_radius`, :meth:`from_bounds`
-    or :meth:`from_native`; never changed afterwards. Certificates can be pickled where what they
-    are made of can.
+    `lower` maps the probability that a score of the clean input reaches a threshold to the least
+    that it can be at any input in the ball. `upper` maps a probability at the perturbed input to
+    the most that it can be at the clean one. `lower` is rounded down and `upper` up.
+
+    A certificate is made by :func:`bincp.certify`, :meth:`from_regions`, :meth:`from_radius`,
+    :meth:`from_bounds` or :meth:`from_native`.
+
+    Notes
+    -----
+    A certificate never changes, so threads can share it; bounds that are Python or compiled
+    functions from outside must be safe to call from any thread. Certificates of built-in pairs, of
+    regions and of module-level Python functions can be pickled; those of lambdas and of compiled
+    functions cannot.
+
+    Each value is rounded to its safe side, so a bound can fall by its rounding where the exact
+    bound rises by less. Over 1,500 neighbouring doubles at 350 places down to 1e-300, bounds of the
+    uniform and Laplace shifts, of counts and of regions never fell. Those of Gaussian noise fell by
+    up to 5 units in the last place, of Pareto noise by 20, of Expp and Exp2 by 230.
 
     Examples
     --------
@@ -44,12 +62,13 @@ class Certificate:
     (0.610856, 0.988742)
     """
 
-    __slots__ = ("_description", "_inverse", "_operator", "_recipe")
+    __slots__ = ("_details", "_inverse", "_operator", "_pair", "_recipe")
 
     _operator: Operator
-    _description: dict[str, Any]
-    _inverse: Callable[[], "Certificate"] | None
-    _recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None
+    _details: dict[str, Any]  # what `describe` says beside the name of the operator
+    _pair: dict[str, Any]  # the smoothing and the ball, as `describe` shows them; empty if unknown
+    _inverse: Callable[[], "Certificate"]
+    _recipe: Recipe | None
 
     def __init__(self) -> None:
         raise TypeError(
@@ -140,8 +159,6 @@ class Certificate:
         >>> certificate.inverse().describe()["ball"]
         {'type': 'Flips', 'additions': 3, 'deletions': 1}
         """
-        if self._inverse is None:
-            raise CertificateError(f"{self!r} does not know its inverted ball: use bincp.certify")
         return self._inverse()
 
     def describe(self) -> dict[str, Any]:
@@ -160,10 +177,10 @@ class Certificate:
         >>> certificate.describe()["note"]
         'linf radius 0.1 certified as the l2 radius r sqrt(dim), dim = 4'
         """
-        return copy.deepcopy(self._description)
+        return copy.deepcopy(self._pair | {"operator": self._operator.name} | self._details)
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{key}={_show(value)}" for key, value in self._description.items())
+        parts = ", ".join(f"{key}={_show(value)}" for key, value in self.describe().items())
         return f"Certificate({parts})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -189,7 +206,7 @@ class Certificate:
         Returns
         -------
         Certificate
-            Rounded outward for masses that are right to 8 units in the last place.
+            Rounded outward for masses that are right to a relative error of 2^-50, 9e-16.
 
         Raises
         ------
@@ -197,6 +214,12 @@ class Certificate:
             If the masses are not real numbers.
         ValueError
             If the shapes differ, a mass is outside [0, 1] or NaN, or the sums are not 1.
+
+        Notes
+        -----
+        Where the masses sum to less than 1 by more than that error explains, what they lack is
+        taken for a region that was left out, with the ratio that is worst for the bound. The error
+        of the sum counts as missing, too, so that the bound holds for what was left out.
 
         References
         ----------
@@ -216,9 +239,10 @@ class Certificate:
                 f"`perturbed_mass` must have the shape of `mass`, {clean.shape}, "
                 f"got {perturbed.shape}"
             )
-        return cls._make(
+        return make_certificate(
+            cls,
             regions_operator(clean, perturbed),
-            {"operator": "regions", "n_regions": len(clean)},
+            {"n_regions": len(clean)},
             inverse=lambda: cls.from_regions(perturbed, clean),
             recipe=(cls.from_regions, (clean, perturbed)),
         )
@@ -275,13 +299,14 @@ class Certificate:
         check_radius(radius_fn)
         name = "additive radius" if additive else "radius at 1/2"
         bounds = (AdditiveRadius if additive else HalfRadius)(radius_fn, distance)
-        certificate = cls._make(
+        certificate = make_certificate(
+            cls,
             PythonOperator(name, bounds.lower, bounds.upper),
-            {"operator": name, "r": distance},
+            {"r": distance},
             inverse=lambda: certificate,
             recipe=(_rebuild_radius, (cls, radius_fn, distance, additive)),
         )
-        check_law(certificate)
+        check_law(certificate, irregular=False)  # they were for the radius itself
         return certificate
 
     @classmethod
@@ -319,9 +344,10 @@ class Certificate:
         for argument, bound in (("lower", lower), ("upper", upper)):
             if not (callable(bound) or (argument == "upper" and bound is None)):
                 raise TypeError(f"`{argument}` must be callable, got {bound!r}")
-        certificate = cls._make(
+        certificate = make_certificate(
+            cls,
             PythonOperator(name, lower, upper),
-            {"operator": name},
+            {},
             inverse=lambda: cls._mirrored(certificate),
             recipe=(_rebuild_bounds, (cls, lower, upper, name)),
         )
@@ -373,8 +399,8 @@ class Certificate:
         Notes
         -----
         The functions must be safe to call from any thread, and round outward as
-        :meth:`from_bounds` says. Whoever writes to the user data changes the certificate, which
-        is then checked no more.
+        :meth:`from_bounds` says. Changing the user data changes the bounds; they are
+        not checked again.
 
         Examples
         --------
@@ -385,38 +411,55 @@ class Certificate:
         >>> round(certificate.lower(0.5), 6), round(certificate.upper(0.5), 6)
         (0.405465, 0.648721)
         """
-        operator = native_operator(lower, upper, name, user_data)
-        certificate = cls._make(
-            operator, {"operator": operator.name}, inverse=lambda: cls._mirrored(certificate)
+        certificate = make_certificate(
+            cls,
+            native_operator(lower, upper, name, user_data),
+            {},
+            inverse=lambda: cls._mirrored(certificate),
+            recipe=None,
         )
         check_law(certificate)
         return certificate
 
     @classmethod
     def _mirrored(cls, certificate: "Certificate") -> Self:
-        mirror, name = Mirror(certificate), certificate._operator.name
-        return cls.from_bounds(mirror.lower, mirror.upper, name=f"inverse of {name}")
+        """Return the certificate of the inverted ball; its law is that of the certificate."""
+        mirror, name = Mirror(certificate), f"inverse of {certificate._operator.name}"
+        mirrored = make_certificate(
+            cls,
+            PythonOperator(name, mirror.lower, mirror.upper),
+            {},
+            inverse=lambda: cls._mirrored(mirrored),
+            recipe=(_rebuild_bounds, (cls, mirror.lower, mirror.upper, name)),
+        )
+        return mirrored
 
-    @classmethod
-    def _from_operator(cls, operator: Operator, **note: str) -> Self:
-        """Wrap a compiled operator; `bincp.certify` adds how it is inverted and rebuilt."""
-        return cls._make(operator, {"operator": operator.name, **note})
 
-    @classmethod
-    def _make(
-        cls,
-        operator: Operator,
-        description: dict[str, Any],
-        *,
-        inverse: Callable[[], "Certificate"] | None = None,
-        recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
-    ) -> Self:
-        certificate = object.__new__(cls)
-        certificate._operator = operator
-        certificate._description = description
-        certificate._inverse = inverse
-        certificate._recipe = recipe
-        return certificate
+C = TypeVar("C", bound=Certificate)
+
+
+def make_certificate(
+    cls: type[C],
+    operator: Operator,
+    details: dict[str, Any],
+    *,
+    inverse: Callable[[], Certificate],
+    recipe: Recipe | None,
+    pair: dict[str, Any] | None = None,
+) -> C:
+    """Return a certificate made of an operator: the only place where one comes into being."""
+    certificate = object.__new__(cls)
+    certificate._operator = operator
+    certificate._details = details
+    certificate._pair = pair or {}
+    certificate._inverse = inverse
+    certificate._recipe = recipe
+    return certificate
+
+
+def taken_apart(certificate: Certificate) -> tuple[Operator, dict[str, Any]]:
+    """Return the operator of a certificate and its details, for a certificate of another pair."""
+    return certificate._operator, certificate._details
 
 
 def as_certificate(value: object) -> Certificate:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.bisection import bracket_doubles
-from bincp.certificates._law import probability_grid
+from bincp.certificates._law import irregular_probabilities, probability_grid
 from bincp.certificates._protocols import Bound, Bounds
 from bincp.errors import CertificateError
 
@@ -93,8 +93,9 @@ def _radius(radius_fn: Callable[[float], float], p: float) -> float:
 
 
 def check_radius(radius_fn: Callable[[float], float]) -> None:
+    """Refuse a radius that falls, raises or is NaN at one of some hundred probabilities."""
     last = -math.inf
-    for p in probability_grid():
+    for p in sorted({*probability_grid(), *irregular_probabilities()}):
         radius = _radius(radius_fn, p)
         if radius < last:
             raise CertificateError(

@@ -1,18 +1,21 @@
 """Likelihood-ratio regions given as two mass vectors, as a compiled knapsack."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from bincp._core import _operators
 from bincp._utils.arrays import ArrayLike, as_array, as_probabilities
+from bincp._utils.levels import float_above
 
 Masses = npt.NDArray[np.float64]
 
 _TOLERANCE = 1e-9
-# Masses are right to 8 units, and ratios are ordered to 2: see bincp_regions in knapsack.h.
-_SLACK = 10 * 2.0**-53
+_MASS_ERROR = 2.0**-50  # relative error that each given mass may have
+# Ratios of such masses are ordered right to two roundings: see bincp_regions in knapsack.h.
+_SLACK = _MASS_ERROR + 2 * 2.0**-53
 _TRUE_MIN = 5e-324
 
 
@@ -29,24 +32,33 @@ def check_masses(name: str, value: ArrayLike) -> Masses:
 
 def regions_operator(clean: Masses, perturbed: Masses) -> _operators.Operator:
     """Return the fractional knapsack over regions in any order."""
-    if np.array_equal(clean, perturbed):
-        return _operators.identity()
     excess = max(math.fsum(clean) - 1, math.fsum(perturbed) - 1, 0.0)
-    clean, perturbed = _completed(clean, perturbed)
+    missing = [_missing(clean), _missing(perturbed)]
+    if missing == [0.0, 0.0] and np.array_equal(clean, perturbed):
+        return _operators.identity()
+    if missing[0] > 0:  # at worst the adversary empties a region that holds all of it
+        clean, perturbed = np.append(clean, missing[0]), np.append(perturbed, 0.0)
+    if missing[1] > 0:
+        clean, perturbed = np.append(clean, 0.0), np.append(perturbed, missing[1])
     order = _by_decreasing_ratio(clean, perturbed)
     tiny = len(clean) * _TRUE_MIN + excess
     return _operators.regions(clean[order], perturbed[order], _SLACK, tiny)
 
 
-def _completed(clean: Masses, perturbed: Masses) -> tuple[Masses, Masses]:
-    """Add what the masses lack to 1, beyond rounding, as regions of the adversary's choice."""
-    rounding = len(clean) * 2.0**-52
-    for i, masses in enumerate((clean, perturbed)):
-        missing = 1 - math.fsum(masses)
-        if missing > rounding:
-            lost = [missing, 0.0] if i == 0 else [0.0, missing]
-            clean, perturbed = np.append(clean, lost[0]), np.append(perturbed, lost[1])
-    return clean, perturbed
+def _missing(masses: Masses) -> float:
+    """Return the mass of the regions that are left out, at most; 0 where rounding explains it.
+
+    The given masses lack `lack`, which is rounded once here. The true ones may lack more by the
+    relative error of each, which comes to that of their sum. n masses that are right to a few units
+    in the last place lack less than `explained` if none is left out.
+    """
+    n = len(masses)
+    lack = math.fsum([1.0, *(-masses).tolist()])
+    explained = min(n, 4) * 2.0**-52
+    if lack <= explained:
+        return 0.0
+    most = Fraction(lack) * (1 + Fraction(2) ** -52) + Fraction(_MASS_ERROR)
+    return float_above(most + n * Fraction(_TRUE_MIN))
 
 
 def _by_decreasing_ratio(

@@ -3,10 +3,17 @@
 Pairs are looked up by exact type. Packages add theirs by calling :func:`register`, and are found
 through entry points of the group ``bincp.certificates``: each names a module (or an object in one)
 whose import registers its operators. They are loaded when a pair is first missing.
+
+A factory returns an operator and a note, and :func:`certify` makes the certificate of the pair from
+them. This holds for our own factories and for those from outside; only the law is checked on each
+certificate from outside, and by the tests for ours.
+
+The registry is the only state of the package that changes. A lock guards it, which is never held
+while code from outside runs: an import may wait for another thread, and that one for the registry.
 """
 
-import functools
 import math
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
@@ -14,9 +21,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bincp.certificates._certificate import Certificate
+from bincp._core._operators import Operator as CompiledOperator
+from bincp.certificates._certificate import Certificate, make_certificate, taken_apart
 from bincp.certificates._law import check_law
-from bincp.certificates._native_operators import is_native
+from bincp.certificates._native_operators import is_native, native_operator
+from bincp.certificates._protocols import Operator
+from bincp.certificates._python_operators import PythonOperator
 from bincp.errors import CertificateError
 
 __all__ = ["certify", "register", "registered"]
@@ -30,10 +40,12 @@ F = TypeVar("F", bound=Factory)
 class _Entry(NamedTuple):
     factory: Factory
     origin: str
-    built_in: bool
+    checks_law: bool
 
 
+_lock = threading.Lock()  # of _entries and _failed
 _entries: dict[tuple[type, type], _Entry] = {}
+_failed: set[str] = set()  # entry points that have been warned of
 
 
 def certify(smoothing: Any, ball: Any) -> Certificate:
@@ -59,6 +71,10 @@ def certify(smoothing: Any, ball: Any) -> Certificate:
         If no operator is registered for the pair (the message lists what the scheme can certify),
         or the operator, where it is not built in, breaks the law of certificates.
 
+    Notes
+    -----
+    Safe to call from any thread, also while other threads certify or register.
+
     Examples
     --------
     >>> import bincp
@@ -70,11 +86,7 @@ def certify(smoothing: Any, ball: Any) -> Certificate:
     for name, value in (("smoothing", smoothing), ("ball", ball)):
         if isinstance(value, type):
             raise TypeError(f"`{name}` must be an instance, got the class {value.__name__}")
-    entry = _find(type(smoothing), type(ball))
-    certificate = _as_certificate(entry.factory(smoothing, ball), entry)
-    if not entry.built_in:
-        check_law(certificate)
-    return _tied(certificate, smoothing, ball)
+    return _certificate_of(_find(type(smoothing), type(ball)), smoothing, ball)
 
 
 def register(
@@ -95,8 +107,14 @@ def register(
     -------
     callable
         Decorator that returns the factory unchanged. The factory takes (smoothing, ball) and
-        returns a `Certificate`, a pair of functions (lower, upper), or the function lower alone;
-        functions of Python, or compiled as :meth:`Certificate.from_native` takes them.
+        returns one of these, alone or as a pair with a note, a string that
+        ``Certificate.describe`` shows under ``note``:
+
+        - an operator, such as ``Certificate.operator`` of another certificate;
+        - a `Certificate`, whose operator and note are then taken;
+        - a pair of functions (lower, upper), or the function lower alone, as
+          :meth:`Certificate.from_bounds` takes them;
+        - compiled code, as :meth:`Certificate.from_native` takes it.
 
     Raises
     ------
@@ -106,6 +124,10 @@ def register(
         If the pair has an operator already.
     CertificateError
         If an example breaks the law; nothing is registered then.
+
+    Notes
+    -----
+    Safe to call from any thread. Of two threads that register one pair, one gets the ValueError.
 
     Examples
     --------
@@ -122,31 +144,37 @@ def register(
     >>> round(bincp.certify(bincp.smoothing.Uniform(0.5), Shift(0.1)).lower(0.9), 9)
     0.8
     """
+    return _registration(smoothing_type, ball_type, examples, checks_law=True)
+
+
+def register_built_in(smoothing_type: type, ball_type: type) -> Callable[[F], F]:
+    """Register one of our own factories: the law is checked by the tests, and not at each use."""
+    return _registration(smoothing_type, ball_type, (), checks_law=False)
+
+
+def _registration(
+    smoothing_type: type,
+    ball_type: type,
+    examples: Iterable[tuple[Any, Any]],
+    *,
+    checks_law: bool,
+) -> Callable[[F], F]:
     for name, value in (("smoothing_type", smoothing_type), ("ball_type", ball_type)):
         if not isinstance(value, type):
             raise TypeError(f"`{name}` must be a class, got {value!r}")
+    pair = smoothing_type, ball_type
 
     def decorator(factory: F) -> F:
         if not callable(factory):
             raise TypeError(f"`factory` must be callable, got {factory!r}")
-        entry = _Entry(factory, _origin(factory), built_in=False)
-        pair = _check_free(smoothing_type, ball_type)
+        entry = _Entry(factory, _origin(factory), checks_law)
+        _check_free(pair)
         for smoothing, ball in examples:
             _check_example(smoothing, ball, pair)
-            certificate = _as_certificate(entry.factory(smoothing, ball), entry)
-            check_law(_tied(certificate, smoothing, ball))
-        _entries[pair] = entry
-        return factory
-
-    return decorator
-
-
-def register_built_in(smoothing_type: type, ball_type: type) -> Callable[[F], F]:
-    """Register one of our own factories: the law is checked by the tests, and not at import."""
-
-    def decorator(factory: F) -> F:
-        pair = _check_free(smoothing_type, ball_type)
-        _entries[pair] = _Entry(factory, _origin(factory), built_in=True)
+            _certificate_of(entry, smoothing, ball)
+        with _lock:
+            _check_free(pair)  # again: another thread may have been faster
+            _entries[pair] = entry
         return factory
 
     return decorator
@@ -167,70 +195,111 @@ def registered() -> tuple[tuple[type, type, str], ...]:
     True
     """
     load_entry_points()
-    return tuple((*pair, entry.origin) for pair, entry in _entries.items())
+    return tuple((*pair, entry.origin) for pair, entry in _listed())
+
+
+def _listed() -> list[tuple[tuple[type, type], _Entry]]:
+    with _lock:
+        return list(_entries.items())
 
 
 def _find(smoothing_type: type, ball_type: type) -> _Entry:
     pair = (smoothing_type, ball_type)
     if pair not in _entries:
         load_entry_points()
-    if pair not in _entries:
+    entry = _entries.get(pair)
+    if entry is None:
         raise CertificateError(
             f"no certificate for ({smoothing_type.__name__}, {ball_type.__name__}): "
             f"{_what_there_is(pair)}"
         )
-    return _entries[pair]
+    return entry
 
 
 def _what_there_is(pair: tuple[type, type]) -> str:
     if pair[::-1] in _entries:
         return "the smoothing scheme comes first, then the ball"
     name = pair[0].__name__
-    balls = [ball.__name__ for scheme, ball in _entries if scheme is pair[0]]
+    balls = [ball.__name__ for (scheme, ball), _ in _listed() if scheme is pair[0]]
     known = f"{name} can certify {', '.join(balls)}" if balls else f"nothing is known for {name}"
     return f"{known}; bincp.register adds more"
 
 
-@functools.cache
+_entry_points_loaded = threading.Event()
+
+
 def load_entry_points() -> None:
+    """Import the modules that register operators, once.
+
+    Threads that come here at the same time all import; Python lets one of them run each module, and
+    sees to it that they do not wait for each other in a circle, as with a lock of ours they could.
+    """
+    if _entry_points_loaded.is_set():
+        return
     from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             entry_point.load()
         except Exception as error:  # one broken package must not take the others down
-            warnings.warn(
-                f"entry point {entry_point.name!r} of {ENTRY_POINT_GROUP} "
-                f"({entry_point.value}) could not be loaded: {error!r}",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+            _warn_once(entry_point.name, entry_point.value, error)
+    _entry_points_loaded.set()
 
 
-def _as_certificate(made: Any, entry: _Entry) -> Certificate:
-    """Turn what a factory may return into a certificate."""
+def _warn_once(name: str, value: str, error: Exception) -> None:
+    with _lock:
+        known = name in _failed
+        _failed.add(name)
+    if not known:
+        warnings.warn(
+            f"entry point {name!r} of {ENTRY_POINT_GROUP} ({value}) could not be loaded: {error!r}",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+
+
+def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
+    """Make the certificate of a pair from what its factory returns."""
+    operator, details = _operator_of(entry.factory(smoothing, ball), entry.origin)
+    certificate = make_certificate(
+        Certificate,
+        operator,
+        details,
+        pair={"smoothing": _parameters(smoothing), "ball": _parameters(ball)},
+        inverse=lambda: certify(smoothing, _inverted(ball)),
+        recipe=(certify, (smoothing, ball)),
+    )
+    if entry.checks_law:
+        check_law(certificate)
+    return certificate
+
+
+def _operator_of(made: Any, origin: str) -> tuple[Operator, dict[str, Any]]:
+    """Return the operator in what a factory returned, and what is to be said of it."""
+    noted = isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], str | None)
+    made, note = made if noted else (made, None)
+    details = {} if note is None else {"note": note}
     if isinstance(made, Certificate):
-        return made
+        operator, own_details = taken_apart(made)
+        if type(made) is not Certificate:  # a subclass may have bounds of its own
+            operator = PythonOperator(operator.name, made.lower, made.upper)
+        return operator, own_details | details
+    if isinstance(made, CompiledOperator | PythonOperator):
+        return made, details
+    return _operator_of_functions(made, origin), details
+
+
+def _operator_of_functions(made: Any, origin: str) -> Operator:
     # A scipy.LowLevelCallable is a tuple, and most compiled functions are callable.
     bounds = made if isinstance(made, tuple) and not is_native(made) else (made,)
     if len(bounds) in (1, 2) and any(is_native(bound) for bound in bounds):
-        return Certificate.from_native(*bounds, name=entry.origin)
+        lower, upper = (*bounds, None)[:2]
+        return native_operator(lower, upper, origin, None)
     if len(bounds) in (1, 2) and all(callable(bound) for bound in bounds):
-        return Certificate.from_bounds(*bounds, name=entry.origin)
+        return PythonOperator(origin, *bounds)
     raise CertificateError(
-        f"{entry.origin} must return a Certificate, a pair of functions (lower, upper), the "
-        f"function lower or compiled code, got {made!r}"
-    )
-
-
-def _tied(certificate: Certificate, smoothing: Any, ball: Any) -> Certificate:
-    """Return the certificate, described as that of the pair and rebuilt from it."""
-    pair = {"smoothing": _parameters(smoothing), "ball": _parameters(ball)}
-    return Certificate._make(
-        certificate._operator,
-        pair | certificate.describe() | pair,  # a factory may build on the operator of another pair
-        inverse=lambda: certify(smoothing, _inverted(ball)),
-        recipe=(certify, (smoothing, ball)),
+        f"{origin} must return an operator, a Certificate, a pair of functions (lower, upper), the "
+        f"function lower or compiled code, alone or with a note, got {made!r}"
     )
 
 
@@ -265,14 +334,12 @@ def _plain(value: Any) -> Any:
     return repr(value)
 
 
-def _check_free(smoothing_type: type, ball_type: type) -> tuple[type, type]:
-    pair = (smoothing_type, ball_type)
+def _check_free(pair: tuple[type, type]) -> None:
     if pair in _entries:
         raise ValueError(
-            f"({smoothing_type.__name__}, {ball_type.__name__}) must not have an operator yet, "
+            f"({pair[0].__name__}, {pair[1].__name__}) must not have an operator yet, "
             f"got a second one: the first is {_entries[pair].origin}"
         )
-    return pair
 
 
 def _check_example(smoothing: Any, ball: Any, pair: tuple[type, type]) -> None:

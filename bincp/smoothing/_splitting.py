@@ -51,8 +51,8 @@ class SplittingNoise(Smoothing):
     References
     ----------
     Levine and Feizi, "Improved, deterministic smoothing for L1 certified robustness", ICML 2021:
-    the theorem on splitting noise, which asks for uniform s_i of any joint law, and its corollary
-    for quantised inputs.
+    the theorem on splitting noise, which asks for uniform s_i of any joint distribution, and its
+    corollary for quantised inputs.
 
     Examples
     --------

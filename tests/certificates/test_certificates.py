@@ -659,3 +659,42 @@ def test_excess_mass_does_not_help() -> None:
     for p in (0.1, 0.5, 0.6, 0.9, 0.999999):
         assert excess.lower(p) <= exact.lower(p)
         assert excess.upper(p) >= exact.upper(p)
+
+
+def without_region(n: int, lost: Fraction) -> tuple[list[Fraction], list[Fraction]]:
+    """Exact masses of n + 1 regions, at the clean and the perturbed input; the last is left out."""
+    weights = [1 + k % 7 for k in range(n)]
+    total = sum(weights)
+    clean = [(1 - lost) * Fraction(w, total) for w in weights] + [lost]
+    perturbed = [*(Fraction(w, total) for w in weights[::-1]), Fraction(0)]
+    return clean, perturbed
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 1_000, 50_000])
+@pytest.mark.parametrize("lost", ["5e-10", "1e-11", "3.3e-12", "1e-14"])
+def test_what_is_left_out_is_no_less_than_it_was(n: int, lost: str) -> None:
+    """The rounding of all masses comes on top of what their sum lacks, however many there are."""
+    mass = Fraction(lost)
+    clean, perturbed = without_region(n, mass)
+    floats = [float(c) for c in clean[:-1]], [float(q) for q in perturbed[:-1]]
+    bound = Certificate.from_regions(*floats).upper(0.0)
+    assert Fraction(bound) >= mass
+    assert Fraction(bound) <= mass + Fraction(3, 10**15)
+    bound = Certificate.from_regions(*floats[::-1]).lower(1.0)
+    assert 1 - Fraction(bound) >= mass
+    assert 1 - Fraction(bound) <= mass + Fraction(3, 10**15)
+
+
+def test_equal_masses_that_leave_out_a_region_are_not_the_identity() -> None:
+    mass = [0.5, 0.5 - 5e-10]
+    certificate = Certificate.from_regions(mass, mass)
+    lost = 1 - sum(map(Fraction, mass))
+    assert Fraction(certificate.upper(0.0)) >= lost
+    assert 1 - Fraction(certificate.lower(1.0)) >= lost
+
+
+@pytest.mark.parametrize("n", [3, 10, 49, 1_000, 50_000])
+def test_rounded_masses_of_a_whole_distribution_lack_nothing(n: int) -> None:
+    clean, perturbed = without_region(n, Fraction(0))
+    certificate = Certificate.from_regions([float(c) for c in clean], [float(q) for q in perturbed])
+    assert (certificate.upper(0.0), certificate.lower(1.0)) == (0.0, 1.0)

@@ -86,7 +86,7 @@ def test_joint_golden(cell: dict) -> None:
 def test_f004_products_of_regions_are_sorted(
     adjacency: Flips, attributes: Flips, flips: tuple, p: float, expected: float
 ) -> None:
-    """F004: regions of a product, left in the order of the parts, certify too much."""
+    """regions of a product, left in the order of the parts, certify too much."""
     scheme = smoothing.Joint(SparseFlip(*flips[0]), SparseFlip(*flips[1]))
     bound = bincp.certify(scheme, balls.Joint(adjacency, attributes)).lower(p)
     assert bound == pytest.approx(expected, rel=1e-13)

@@ -117,8 +117,8 @@ def test_gaussian_against_mpmath() -> None:
             assert_gaussian_error(upper, exact_upper)
 
 
-def test_b025_p_next_to_one_stays_finite_and_sharp() -> None:
-    """B025: a quantile that is infinite at the last number below 1 certifies any radius."""
+def test_p_next_to_one_stays_finite_and_sharp() -> None:
+    """a quantile that is infinite at the last number below 1 certifies any radius."""
     for p in (0.99999999, BELOW_ONE, float(np.nextafter(np.float32(1), np.float32(0)))):
         certificate = certify(Gaussian(1.0), L2(100.0))
         assert certificate.lower(p) == 0.0
@@ -127,8 +127,8 @@ def test_b025_p_next_to_one_stays_finite_and_sharp() -> None:
     assert certify(Gaussian(1.0), L2(5.0)).upper(1e-10) < 0.1
 
 
-def test_b027_complement_of_a_bound_near_one() -> None:
-    """B027: log Phi(5.5) = -1.898956e-8, where the digits are those of the complement."""
+def test_complement_of_a_bound_near_one() -> None:
+    """log Phi(5.5) = -1.898956e-8, where the digits are those of the complement."""
     upper = certify(Gaussian(1.0), L2(5.5)).upper(0.5)
     exact = precise_shift(0.5, digits.mpf("5.5"))
     exact.assert_at_most(upper)
@@ -144,8 +144,8 @@ def test_b027_complement_of_a_bound_near_one() -> None:
         (0.5, 0.75, 0.25, 0.0013498980316300946),
     ],
 )
-def test_b078_units_of_the_radius(p: float, r: float, sigma: float, expected: float) -> None:
-    """B078: radius and sigma are in the same units, so only their ratio matters."""
+def test_units_of_the_radius(p: float, r: float, sigma: float, expected: float) -> None:
+    """radius and sigma are in the same units, so only their ratio matters."""
     assert certify(Gaussian(sigma), L2(r)).lower(p) == pytest.approx(expected, rel=1e-13)
     assert certify(Gaussian(8 * sigma), L2(8 * r)).lower(p) == pytest.approx(expected, rel=1e-13)
 
@@ -392,13 +392,13 @@ def test_big_radii_against_fractions(flips: tuple[float, float], radii: tuple[in
         ((0.01, 0.6), (10, 10), 0.9999999999999991, 0.984030164521026),
         ((0.01, 0.6), (5, 5), 0.9999999999999991, 0.9999988877052317),
         ((0.001, 0.4), (10, 0), 1.0, 1.0),
-        ((0.01, 0.6), (1, 1), 1.0, 1.0),  # F002
+        ((0.01, 0.6), (1, 1), 1.0, 1.0),
     ],
 )
 def test_f001_f002_certainty_and_its_neighbours(
     flips: tuple[float, float], radii: tuple[int, int], p: float, expected: float
 ) -> None:
-    """F001, F002: a budget left over by rounding became 175, or slightly above 1, at p = 1."""
+    """a budget left over by rounding became 175, or slightly above 1, at p = 1."""
     bound = certify(SparseFlip(*flips), Flips(*radii)).lower(p)
     assert bound <= 1.0
     assert bound == (expected if p == 1.0 else pytest.approx(expected, rel=1e-12))

@@ -7,7 +7,9 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -184,8 +186,8 @@ def test_a_new_ball_in_ten_lines() -> None:
     assert any(origin.endswith("gaussian_rotation") for origin in origins)
 
 
-def test_b077_a_monotone_map_is_enough() -> None:
-    """B077: patches and other balls; `upper` follows from `lower`."""
+def test_a_monotone_map_is_enough() -> None:
+    """patches and other balls; `upper` follows from `lower`."""
     assert bincp.register(Mask, Patch, examples=[EXAMPLE])(mask_patch) is mask_patch
     certificate = bincp.certify(Mask(0.1), Patch(2))
     assert certificate.lower(0.9) == pytest.approx(0.7)
@@ -201,6 +203,10 @@ def test_b077_a_monotone_map_is_enough() -> None:
         lambda smoothing, ball: (lambda p: p / 2, lambda p: min(2 * p, 1.0)),
         lambda smoothing, ball: Certificate.from_bounds(lambda p: p / 2),
         lambda smoothing, ball: Certificate.from_regions([0.5, 0.5], [0.25, 0.75]),
+        lambda smoothing, ball: (Certificate.from_bounds(lambda p: p / 2), "half"),
+        lambda smoothing, ball: (lambda p: p / 2, "half"),
+        lambda smoothing, ball: (Certificate.from_bounds(lambda p: p / 2).operator, "half"),
+        lambda smoothing, ball: Certificate.from_regions([0.5, 0.5], [0.25, 0.75]).operator,
     ],
 )
 def test_what_a_factory_may_return(factory: Callable[..., Any]) -> None:
@@ -212,12 +218,72 @@ def test_what_a_factory_may_return(factory: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "made", [None, 0.5, "lower", (), (max, min, max), (0.5, 0.5), [mask_patch], {}], ids=repr
+    "made",
+    [None, 0.5, "lower", (), (max, min, max), (0.5, 0.5), (0.5, "note"), [mask_patch], {}],
+    ids=repr,
 )
 def test_what_a_factory_may_not_return(made: Any) -> None:
     bincp.register(Mask, Patch)(lambda smoothing, ball: made)
-    with pytest.raises(CertificateError, match=r"must return a Certificate, a pair of functions"):
+    with pytest.raises(CertificateError, match=r"must return an operator, a Certificate, a pair"):
         bincp.certify(*EXAMPLE)
+
+
+def test_an_operator_comes_with_its_note_and_is_made_a_certificate_once() -> None:
+    gaussian = bincp.certify(Gaussian(0.5), L2(0.25)).operator
+    bincp.register(Mask, Patch)(lambda smoothing, ball: (gaussian, "as Gaussian noise"))
+    certificate = bincp.certify(*EXAMPLE)
+    assert certificate.operator is gaussian
+    assert certificate.describe() == {
+        "smoothing": {"type": "Mask", "kept": 0.25},
+        "ball": {"type": "Patch", "size": 1},
+        "operator": gaussian.name,
+        "note": "as Gaussian noise",
+    }
+
+
+def test_the_details_of_a_returned_certificate_are_kept_and_its_pair_is_not() -> None:
+    converted = bincp.certify(Gaussian(0.5), Linf(0.1, 4))
+    bincp.register(Mask, Patch)(lambda smoothing, ball: converted)
+    description = bincp.certify(*EXAMPLE).describe()
+    assert description["ball"] == {"type": "Patch", "size": 1}
+    assert description["note"] == converted.describe()["note"]
+
+
+def test_threads_that_register_one_pair_have_one_winner() -> None:
+    ready = threading.Barrier(8)
+
+    def attempt(_: int) -> bool:
+        ready.wait()
+        try:
+            bincp.register(Mask, Patch, examples=[EXAMPLE])(mask_patch)
+        except ValueError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(8))) == 1
+
+
+def test_threads_certify_and_list_while_others_register() -> None:
+    def register_many(thread: int) -> None:
+        for i in range(50):
+            kind = type(f"Scheme{thread}_{i}", (), {})
+            bincp.register(kind, Patch)(lambda smoothing, ball: lambda p: p / 2)
+            assert bincp.certify(kind(), Patch(1)).lower(0.5) == 0.25
+
+    def look_up(_: int) -> None:
+        for _ in range(200):
+            assert bincp.registered()
+            with pytest.raises(CertificateError, match="Gaussian can certify"):
+                bincp.certify(Gaussian(0.5), Patch(1))
+
+    before = len(bincp.registered())
+    with ThreadPoolExecutor(4) as pool:
+        done = [*(pool.submit(register_many, i) for i in range(2))]
+        done += [pool.submit(look_up, i) for i in range(2)]
+        for future in done:
+            future.result()
+    assert len(bincp.registered()) == before + 100
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
@@ -417,6 +483,44 @@ def test_entry_points_are_found_when_a_pair_is_first_missing(run: Callable[..., 
     )
     assert "Uniform can certify L1, Linf, L2, Stain" in done.stdout
     assert done.stdout.splitlines()[-1] == "0.5"
+    assert done.stderr == ""
+
+
+def test_threads_that_load_entry_points_at_once_find_the_pair(run: Callable[..., Any]) -> None:
+    """Four certify a pair of a package that a fifth imports; the package lists the registry."""
+    done = run(
+        """
+        import threading, bincp, spots
+
+        ready = threading.Barrier(5)
+        found = []
+
+        def certify(imports_first):
+            ready.wait()
+            if imports_first:
+                import slow_plugin
+            found.append(bincp.certify(bincp.smoothing.Gaussian(0.5), spots.Spot()).lower(0.5))
+
+        threads = [threading.Thread(target=certify, args=(i == 0,), daemon=True) for i in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        print(found)
+        """,
+        spots="class Spot: pass",
+        slow_plugin="""
+            import time, bincp, spots
+
+            time.sleep(0.3)
+            bincp.registered()
+
+            @bincp.register(bincp.smoothing.Gaussian, spots.Spot)
+            def gaussian_spot(smoothing, ball):
+                return lambda p: p / 2
+        """,
+    )
+    assert done.stdout == f"{[0.25] * 5}\n"
     assert done.stderr == ""
 
 

@@ -3,16 +3,20 @@
 import math
 from fractions import Fraction
 
+from bincp._core._operators import Operator
 from bincp.balls import L1, L2, Linf
 
 NormBall = L1 | L2 | Linf
+
+Noted = tuple[Operator, str | None]
+"""An operator and what a user must know of it, such as a norm conversion."""
 
 _POWERS = {"l1": 2, "l2": 1, "linf": 0}  # twice 1 / b of the norm l_b
 _GROWTH = {1: "r sqrt(dim)", 2: "r dim"}
 _SCALE_BITS = 200
 
 
-def distance_in(norm: str, ball: NormBall) -> tuple[Fraction, dict[str, str]]:
+def distance_in(norm: str, ball: NormBall) -> tuple[Fraction, str | None]:
     """Return the radius in ``norm`` of a ball that contains ``ball``, rounded up, and a note.
 
     The l_b ball of radius r is in the l_a ball of radius r where b <= a, else in that of radius
@@ -21,12 +25,12 @@ def distance_in(norm: str, ball: NormBall) -> tuple[Fraction, dict[str, str]]:
     own = type(ball).__name__.lower()
     distance, growth = Fraction(ball.r), _POWERS[norm] - _POWERS[own]
     if own == norm:
-        return distance, {}
+        return distance, None
     text = f"{own} radius {ball.r!r} certified as the {norm} radius"
     if growth <= 0:
-        return distance, {"note": f"{text} r"}
+        return distance, f"{text} r"
     dim = dimension(ball)
-    note = {"note": f"{text} {_GROWTH[growth]}, dim = {dim}"}
+    note = f"{text} {_GROWTH[growth]}, dim = {dim}"
     return distance * (dim if growth == 2 else sqrt_above(dim)), note
 
 

@@ -4,9 +4,9 @@ import math
 from fractions import Fraction
 
 from bincp._core import _operators
+from bincp._core._operators import Operator
 from bincp._utils.levels import float_above
 from bincp.balls import L0, EditDistance, Patch
-from bincp.certificates._certificate import Certificate
 from bincp.certificates._registry import register_built_in
 from bincp.smoothing import Ablation, BandAblation, BlockAblation, Deletion
 
@@ -15,7 +15,7 @@ _ONE = 2**200  # of fixed-point numbers
 
 
 @register_built_in(Ablation, L0)
-def ablation_l0(smoothing: Ablation, ball: L0) -> Certificate:
+def ablation_l0(smoothing: Ablation, ball: L0) -> Operator:
     """Lose 1 - C(d - r, k) / C(d, k), the share of kept sets with a changed coordinate; exact.
 
     Theorem 1 of Levine and Feizi (AAAI 2020). No bound is better: a classifier may tell each kept
@@ -23,18 +23,18 @@ def ablation_l0(smoothing: Ablation, ball: L0) -> Certificate:
     """
     dim, fewer, more = smoothing.dim, *sorted((min(ball.r, smoothing.dim), smoothing.keep))
     if fewer + more > dim:
-        return Certificate._from_operator(_operators.uniform(1.0))
+        return _operators.uniform(1.0)
     if fewer > _MAX_FACTORS:
         raise ValueError(
             f"`ball` must have r <= {_MAX_FACTORS} where more coordinates are kept, got {ball!r}"
         )
     # C(d - r, k) / C(d, k) is symmetric in r and k.
     untouched = Fraction(math.perm(dim - more, fewer), math.perm(dim, fewer))
-    return Certificate._from_operator(_operators.uniform(float_above(1 - untouched)))
+    return _operators.uniform(float_above(1 - untouched))
 
 
 @register_built_in(BlockAblation, Patch)
-def block_patch(smoothing: BlockAblation, ball: Patch) -> Certificate:
+def block_patch(smoothing: BlockAblation, ball: Patch) -> tuple[Operator, str]:
     """Lose the blocks that meet the patch, (height + size - 1) (width + size - 1) at most; exact.
 
     Levine and Feizi (NeurIPS 2020), for patches of any shape: along an axis of n positions,
@@ -46,7 +46,7 @@ def block_patch(smoothing: BlockAblation, ball: Patch) -> Certificate:
 
 
 @register_built_in(BandAblation, Patch)
-def band_patch(smoothing: BandAblation, ball: Patch) -> Certificate:
+def band_patch(smoothing: BandAblation, ball: Patch) -> tuple[Operator, str]:
     """Lose the bands that meet the patch, width + size - 1 at most; exact.
 
     Levine and Feizi (NeurIPS 2020). The height of the patch does not matter, unless it is 0.
@@ -56,7 +56,7 @@ def band_patch(smoothing: BandAblation, ball: Patch) -> Certificate:
 
 
 @register_built_in(Deletion, EditDistance)
-def deletion_edits(smoothing: Deletion, ball: EditDistance) -> Certificate:
+def deletion_edits(smoothing: Deletion, ball: EditDistance) -> Operator:
     """Lose 1 - p_delete^r: with p_delete^r the edits are deleted, and nobody sees them.
 
     Huang et al. (NeurIPS 2023). Let z be a longest common subsequence of x, which has a further
@@ -67,7 +67,7 @@ def deletion_edits(smoothing: Deletion, ball: EditDistance) -> Certificate:
     not be the best.
     """
     unseen = _power_below(Fraction(smoothing.p_delete), ball.r)
-    return Certificate._from_operator(_operators.uniform(float_above(1 - unseen)))
+    return _operators.uniform(float_above(1 - unseen))
 
 
 def _power_below(base: Fraction, exponent: int) -> Fraction:
@@ -85,8 +85,6 @@ def _meeting(changed: int, kept: int, positions: int) -> int:
     return min(changed + kept - 1, positions) if changed else 0
 
 
-def _counted(levels: int, steps: int) -> Certificate:
-    return Certificate._from_operator(
-        _operators.steps(levels, steps),
-        note=f"a count of {levels} copies moves by at most {steps}; exact",
-    )
+def _counted(levels: int, steps: int) -> tuple[Operator, str]:
+    note = f"a count of {levels} copies moves by at most {steps}; exact"
+    return _operators.steps(levels, steps), note

@@ -3,11 +3,17 @@
 from fractions import Fraction
 
 from bincp._core import _operators
+from bincp._core._operators import Operator
 from bincp._utils.levels import float_above
 from bincp.balls import L1, L2, Linf
-from bincp.certificates._builtins._distance import NormBall, dimension, distance_in, sqrt_above
+from bincp.certificates._builtins._distance import (
+    NormBall,
+    Noted,
+    dimension,
+    distance_in,
+    sqrt_above,
+)
 from bincp.certificates._builtins._precise import cube_shift, digamma_rise, gamma
-from bincp.certificates._certificate import Certificate
 from bincp.certificates._registry import register_built_in
 from bincp.errors import CertificateError
 from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
@@ -16,39 +22,39 @@ _LEAST_PARETO = 1e-6  # below it 1 / a leaves the range that the kernel is accur
 
 
 @register_built_in(Gaussian, L2)
-def gaussian_l2(smoothing: Gaussian, ball: L2) -> Certificate:
+def gaussian_l2(smoothing: Gaussian, ball: L2) -> Operator:
     """Shift in the normal quantile: Phi(Phi^-1(p) - r / sigma), exact (Cohen et al. 2019)."""
     return gaussian_shift(Fraction(ball.r) / Fraction(smoothing.sigma))
 
 
 @register_built_in(Gaussian, Linf)
 @register_built_in(Gaussian, L1)
-def gaussian_converted(smoothing: Gaussian, ball: L1 | Linf) -> Certificate:
+def gaussian_converted(smoothing: Gaussian, ball: L1 | Linf) -> Noted:
     """Reuse the l2 certificate of radius r (l1) or r sqrt(dim) (linf).
 
     Exact: an axis of the l1 ball, and a corner of the linf ball, are as far away as that.
     """
     distance, note = distance_in("l2", ball)
-    return gaussian_shift(distance / Fraction(smoothing.sigma), **note)
+    return gaussian_shift(distance / Fraction(smoothing.sigma)), note
 
 
 @register_built_in(Uniform, L1)
-def uniform_l1(smoothing: Uniform, ball: L1) -> Certificate:
+def uniform_l1(smoothing: Uniform, ball: L1) -> Operator:
     """Shift by r / (2 half_width) and clip (Yang et al. 2020, Levine and Feizi 2021); exact."""
-    return uniform_shift(float_above(_widths(smoothing, Fraction(ball.r))))
+    return _operators.uniform(float_above(_widths(smoothing, Fraction(ball.r))))
 
 
 @register_built_in(Uniform, Linf)
-def uniform_linf(smoothing: Uniform, ball: Linf) -> Certificate:
+def uniform_linf(smoothing: Uniform, ball: Linf) -> Operator:
     """Shift by what a corner takes from the cube, 1 - (1 - r / (2 half_width))^dim, and clip.
 
     Exact (Yang et al. 2020, Table 1).
     """
-    return uniform_shift(cube_shift(_widths(smoothing, Fraction(ball.r)), ball.dim))
+    return _operators.uniform(cube_shift(_widths(smoothing, Fraction(ball.r)), ball.dim))
 
 
 @register_built_in(Uniform, L2)
-def uniform_l2(smoothing: Uniform, ball: L2) -> Certificate:
+def uniform_l2(smoothing: Uniform, ball: L2) -> Noted:
     """Take the better of the l1 ball of radius r sqrt(dim) and the linf ball of radius r.
 
     Both contain the l2 ball of radius r (Yang et al. 2020, Section 5); not tight.
@@ -57,13 +63,14 @@ def uniform_l2(smoothing: Uniform, ball: L2) -> Certificate:
     from_linf, note_linf = distance_in("linf", ball)
     shift_l1 = float_above(_widths(smoothing, from_l1))
     shift_linf = cube_shift(_widths(smoothing, from_linf), dimension(ball))
-    return uniform_shift(*min((shift_l1, note_l1), (shift_linf, note_linf), key=lambda c: c[0]))
+    shift, note = min((shift_l1, note_l1), (shift_linf, note_linf), key=lambda c: c[0])
+    return _operators.uniform(shift), note
 
 
 @register_built_in(Laplace, L1)
 @register_built_in(Laplace, L2)
 @register_built_in(Laplace, Linf)
-def laplace(smoothing: Laplace, ball: NormBall) -> Certificate:
+def laplace(smoothing: Laplace, ball: NormBall) -> Noted:
     """Shift in the Laplace quantile: F(F^-1(p) - r / scale), exact against the l1 ball.
 
     Teng et al. 2020; Yang et al. 2020, Table 1. Other balls are converted: their published linf
@@ -75,7 +82,7 @@ def laplace(smoothing: Laplace, ball: NormBall) -> Certificate:
 @register_built_in(Expp, L1)
 @register_built_in(Expp, L2)
 @register_built_in(Expp, Linf)
-def expp(smoothing: Expp, ball: NormBall) -> Certificate:
+def expp(smoothing: Expp, ball: NormBall) -> Noted:
     """Shift in the quantile of one coordinate, exact against the l1 ball for p >= 1.
 
     For p >= 1 a coordinate is log-concave, so half-spaces along an axis are the worst sets at each
@@ -91,21 +98,19 @@ def expp(smoothing: Expp, ball: NormBall) -> Certificate:
     distance, note = distance_in("l1", ball)
     shift = float_above(distance / Fraction(smoothing.scale))
     if smoothing.p == 0.5:
-        return Certificate._from_operator(_operators.root_exponential(shift), **note)
+        return _operators.root_exponential(shift), note
     if smoothing.p < 1:
         raise CertificateError(
             f"{smoothing!r} has no built-in bound: there is one for p >= 1 and for p = 1/2"
         )
     constant = gamma(1 + 1 / Fraction(smoothing.p))
-    return Certificate._from_operator(
-        _operators.exponential_power(shift, smoothing.p, constant), **note
-    )
+    return _operators.exponential_power(shift, smoothing.p, constant), note
 
 
 @register_built_in(Pareto, L1)
 @register_built_in(Pareto, L2)
 @register_built_in(Pareto, Linf)
-def pareto(smoothing: Pareto, ball: NormBall) -> Certificate:
+def pareto(smoothing: Pareto, ball: NormBall) -> Noted:
     """Shift in the radius R(p) that adds up the worst derivatives, for the l1 ball.
 
     R = (scale u / a) 2F1(1, b; b + 1; u^(1/b)) with u = 2 p - 1, b = a / (a + 1) (Yang et al. 2020,
@@ -117,31 +122,24 @@ def pareto(smoothing: Pareto, ball: NormBall) -> Certificate:
     distance, note = distance_in("l1", ball)
     a = Fraction(smoothing.a)
     shift = float_above(distance * a / Fraction(smoothing.scale))
-    operator = _operators.pareto(shift, float(1 + 1 / a), digamma_rise(a / (a + 1)))
-    return Certificate._from_operator(operator, **note)
+    return _operators.pareto(shift, float(1 + 1 / a), digamma_rise(a / (a + 1))), note
 
 
-def gaussian_shift(distance: Fraction, **note: str) -> Certificate:
-    """Certificate of Gaussian noise for a distance in standard deviations."""
-    return Certificate._from_operator(_operators.gaussian(float_above(distance)), **note)
+def gaussian_shift(distance: Fraction) -> Operator:
+    """Return the operator of Gaussian noise for a distance in standard deviations."""
+    return _operators.gaussian(float_above(distance))
 
 
-def half_gaussian(scale: float, ball: NormBall) -> Certificate:
-    """Certificate of the density exp(-|x / scale|_2^2), Gaussian with sigma scale / sqrt(2)."""
+def half_gaussian(scale: float, ball: NormBall) -> Noted:
+    """Return the operator of the density exp(-|x / scale|_2^2), sigma = scale / sqrt(2)."""
     distance, note = distance_in("l2", ball)
-    return gaussian_shift(distance * sqrt_above(2) / Fraction(scale), **note)
+    return gaussian_shift(distance * sqrt_above(2) / Fraction(scale)), note
 
 
-def laplace_shift(scale: float, ball: NormBall, norm: str = "l1") -> Certificate:
-    """Certificate of the Laplace shift by the distance in ``norm`` over ``scale``."""
+def laplace_shift(scale: float, ball: NormBall, norm: str = "l1") -> Noted:
+    """Return the operator of the Laplace shift by the distance in ``norm`` over ``scale``."""
     distance, note = distance_in(norm, ball)
-    operator = _operators.laplace(float_above(distance / Fraction(scale)))
-    return Certificate._from_operator(operator, **note)
-
-
-def uniform_shift(shift: float, note: dict[str, str] | None = None) -> Certificate:
-    """Certificate that moves a probability by ``shift``, rounded up before, and clips it."""
-    return Certificate._from_operator(_operators.uniform(shift), **(note or {}))
+    return _operators.laplace(float_above(distance / Fraction(scale))), note
 
 
 def _widths(smoothing: Uniform, distance: Fraction) -> Fraction:

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from bincp import balls, smoothing
 from bincp._core import _operators
+from bincp._core._operators import Operator
 from bincp.balls import CategoricalFlips, Flips
 from bincp.certificates import _ratios
-from bincp.certificates._certificate import Certificate
 from bincp.certificates._ratios import Integers, Regions
 from bincp.certificates._registry import register_built_in
 from bincp.errors import CertificateError
@@ -32,27 +32,24 @@ Weights = tuple[Fraction, Fraction, Fraction]
 
 
 @register_built_in(SparseFlip, Flips)
-def sparse_flips(smoothing: SparseFlip, ball: Flips) -> Certificate:
+def sparse_flips(smoothing: SparseFlip, ball: Flips) -> Operator:
     """Fill additions + deletions + 1 likelihood-ratio regions (Bojchevski et al. 2020); exact."""
     check_sparse_cost(ball)
-    operator = _operators.sparse(
-        ball.additions, ball.deletions, smoothing.p_plus, smoothing.p_minus
-    )
-    return Certificate._from_operator(operator)
+    return _operators.sparse(ball.additions, ball.deletions, smoothing.p_plus, smoothing.p_minus)
 
 
 @register_built_in(CategoricalFlip, CategoricalFlips)
-def categorical_flips(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Certificate:
+def categorical_flips(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Operator:
     """Fill the likelihood-ratio regions of k categories (Bojchevski et al. 2020); exact."""
     if smoothing.k == 2:  # there is nothing that a change could lead to
         return sparse_flips(_sparse(smoothing), Flips(ball.additions, ball.deletions))
-    return Certificate._from_operator(_ratios.operator(categorical_regions(smoothing, ball)))
+    return _ratios.operator(categorical_regions(smoothing, ball))
 
 
 @register_built_in(smoothing.Joint, balls.Joint)
-def joint(smoothing: smoothing.Joint, ball: balls.Joint) -> Certificate:
+def joint(smoothing: smoothing.Joint, ball: balls.Joint) -> Operator:
     """Fill the sorted products of the regions of the parts (Bojchevski et al. 2020); exact."""
-    return Certificate._from_operator(_ratios.operator(joint_regions(smoothing, ball)))
+    return _ratios.operator(joint_regions(smoothing, ball))
 
 
 def check_sparse_cost(ball: Flips) -> None:
@@ -127,7 +124,7 @@ def _regions_of(smoothing: Any, ball: Any) -> Regions:
     if make is None:
         known = ", ".join(f"({s.__name__}, {b.__name__})" for s, b in _WITH_REGIONS)
         raise CertificateError(
-            f"parts of a joint certificate must be pairs of {known}, got "
+            f"parts of smoothing.Joint and balls.Joint must be pairs of {known}, got "
             f"({type(smoothing).__name__}, {type(ball).__name__})"
         )
     return make(smoothing, ball)

@@ -5,10 +5,9 @@ from fractions import Fraction
 from bincp._core import _operators
 from bincp._utils.levels import float_above
 from bincp.balls import L1, L2, Linf
-from bincp.certificates._builtins._distance import NormBall, dimension, distance_in
+from bincp.certificates._builtins._distance import NormBall, Noted, dimension, distance_in
 from bincp.certificates._builtins._precise import ball_shift, exponential_shift, sech_norm
-from bincp.certificates._builtins.additive import half_gaussian, laplace_shift, uniform_shift
-from bincp.certificates._certificate import Certificate
+from bincp.certificates._builtins.additive import half_gaussian, laplace_shift
 from bincp.certificates._registry import register_built_in
 from bincp.errors import CertificateError
 from bincp.smoothing import Exp1, Exp2, ExpInf, PowInf, UniformBall
@@ -17,7 +16,7 @@ from bincp.smoothing import Exp1, Exp2, ExpInf, PowInf, UniformBall
 @register_built_in(UniformBall, L1)
 @register_built_in(UniformBall, L2)
 @register_built_in(UniformBall, Linf)
-def uniform_ball(smoothing: UniformBall, ball: NormBall) -> Certificate:
+def uniform_ball(smoothing: UniformBall, ball: NormBall) -> Noted:
     """Shift by the part of the ball that is not in the moved one, and clip.
 
     The part is the central mass I_{t^2}(1/2, (dim + 1)/2) at t = r / (2 radius); exact, and as it
@@ -25,13 +24,13 @@ def uniform_ball(smoothing: UniformBall, ball: NormBall) -> Certificate:
     """
     distance, note = distance_in("l2", ball)
     ratio = distance / (2 * Fraction(smoothing.radius))
-    return uniform_shift(ball_shift(ratio, dimension(ball)), note)
+    return _operators.uniform(ball_shift(ratio, dimension(ball))), note
 
 
 @register_built_in(Exp1, L1)
 @register_built_in(Exp1, L2)
 @register_built_in(Exp1, Linf)
-def exp1(smoothing: Exp1, ball: NormBall) -> Certificate:
+def exp1(smoothing: Exp1, ball: NormBall) -> Noted:
     """Laplace noise for k = 1; other k have tables only (Yang et al. 2020, Table 1)."""
     if smoothing.k != 1:
         raise CertificateError(f"{smoothing!r} has no built-in bound: there is one for k = 1")
@@ -41,13 +40,13 @@ def exp1(smoothing: Exp1, ball: NormBall) -> Certificate:
 @register_built_in(Exp2, L1)
 @register_built_in(Exp2, L2)
 @register_built_in(Exp2, Linf)
-def exp2(smoothing: Exp2, ball: NormBall) -> Certificate:
+def exp2(smoothing: Exp2, ball: NormBall) -> Noted:
     """Gaussian noise for k = 2; for k = 1 a shift in the quantile of sech(x)^(dim - 1).
 
     The score of exp(-|x|_2 / scale) is the unit vector of the noise, and its worst sets of a given
     mass are cones; adding up their derivatives gives R = scale (dim - 1) atanh(1 - 2 q), q the
     Beta((dim - 1)/2, (dim - 1)/2) quantile of 1 - p (Yang et al. 2020, Table 1). tanh of a number
-    with density ~ sech(x)^(dim - 1) has that law, so R is its quantile; tight for small r. For
+    with density ~ sech(x)^(dim - 1) is so distributed, so R is its quantile; tight for small r. For
     dim = 1 the noise is Laplace. The bound depends on the l2 length alone.
     """
     if smoothing.j != 0 or smoothing.k not in (1, 2):
@@ -62,14 +61,13 @@ def exp2(smoothing: Exp2, ball: NormBall) -> Certificate:
     distance, note = distance_in("l2", ball)
     shift = float_above(distance / (Fraction(smoothing.scale) * (dim - 1)))
     alpha = Fraction(dim - 1, 2)
-    operator = _operators.sech_power(shift, float(alpha), sech_norm(alpha))
-    return Certificate._from_operator(operator, **note)
+    return _operators.sech_power(shift, float(alpha), sech_norm(alpha)), note
 
 
 @register_built_in(ExpInf, L1)
 @register_built_in(ExpInf, L2)
 @register_built_in(ExpInf, Linf)
-def exp_inf(smoothing: ExpInf, ball: NormBall) -> Certificate:
+def exp_inf(smoothing: ExpInf, ball: NormBall) -> Noted:
     """Shift by r / (2 scale g) and clip; against linf for k = 1 and j = 0 a Laplace shift.
 
     The density is a mixture of uniform cubes, and a cube of half-width w loses at most r / (2 w)
@@ -98,15 +96,14 @@ def exp_inf(smoothing: ExpInf, ball: NormBall) -> Certificate:
     shift = exponential_shift(distance / (2 * scale), k, j, dim)
     if laplace_like and type(ball) is L2:
         operator = _operators.laplace_or_uniform(float_above(Fraction(ball.r) / scale), shift)
-        text = f"{note['note']}, or as the linf radius r, whichever is better at p"
-        return Certificate._from_operator(operator, note=text)
-    return uniform_shift(shift, note)
+        return operator, f"{note}, or as the linf radius r, whichever is better at p"
+    return _operators.uniform(shift), note
 
 
 @register_built_in(PowInf, L1)
 @register_built_in(PowInf, L2)
 @register_built_in(PowInf, Linf)
-def pow_inf(smoothing: PowInf, ball: NormBall) -> Certificate:
+def pow_inf(smoothing: PowInf, ball: NormBall) -> Noted:
     """Shift by r (a - dim) / (2 scale dim) and clip: a mixture of cubes as for ExpInf.
 
     Yang et al. 2020, Table 1, for the l1 ball; other balls are converted. Needs a > dim, without
@@ -117,4 +114,4 @@ def pow_inf(smoothing: PowInf, ball: NormBall) -> Certificate:
         raise ValueError(f"`smoothing` must have a > dim = {dim}, got {smoothing!r}")
     distance, note = distance_in("l1", ball)
     shift = float_above(distance * (a - dim) / (2 * Fraction(smoothing.scale) * dim))
-    return uniform_shift(shift, note)
+    return _operators.uniform(shift), note

@@ -3,9 +3,9 @@
 from fractions import Fraction
 
 from bincp._core import _operators
+from bincp._core._operators import Operator
 from bincp._utils.levels import float_above
 from bincp.balls import L1
-from bincp.certificates._certificate import Certificate
 from bincp.certificates._registry import register_built_in
 from bincp.smoothing import SplittingNoise
 
@@ -14,21 +14,19 @@ _ROUNDING = 1 + Fraction(1, 2**22)
 
 
 @register_built_in(SplittingNoise, L1)
-def splitting_l1(smoothing: SplittingNoise, ball: L1) -> Certificate:
+def splitting_l1(smoothing: SplittingNoise, ball: L1) -> Operator | tuple[Operator, str]:
     """Split each step of the path from x to the perturbed input (Levine and Feizi 2021).
 
     A coordinate that moves by e falls into another cell with probability at most
     e / (2 half_width); where none does, the copies are equal. So an event gains or loses no more
-    than r / (2 half_width), whatever the joint law of the offsets. On a grid, a coordinate that
-    moves by e steps falls into another cell for at most e of the L offsets: a count of copies
+    than r / (2 half_width), however the offsets depend on each other. On a grid, a coordinate
+    that moves by e steps falls into another cell for at most e of the L offsets: a count of copies
     changes by at most floor(r grid), for the l1 distance of the grid points that the inputs stand
     for. The radius is rounded up by 2^-22 of itself before that.
     """
     if smoothing.grid is None:
         shift = float_above(Fraction(ball.r) / (2 * Fraction(smoothing.half_width)))
-        return Certificate._from_operator(_operators.uniform(shift))
+        return _operators.uniform(shift)
     steps = int(Fraction(ball.r) * _ROUNDING * smoothing.grid)
-    return Certificate._from_operator(
-        _operators.steps(smoothing.levels, min(steps, smoothing.levels)),
-        note=f"a count of {smoothing.levels} copies moves by at most {steps}; exact",
-    )
+    note = f"a count of {smoothing.levels} copies moves by at most {steps}; exact"
+    return _operators.steps(smoothing.levels, min(steps, smoothing.levels)), note
