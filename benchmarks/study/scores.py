@@ -45,7 +45,16 @@ from bincp.noise._keys import Phase
 from bincp.sampling import sample_scores
 from bincp.smoothing import Gaussian, Smoothing, SparseFlip
 
-__all__ = ["SETTINGS", "GraphTask", "ImageTask", "Setting", "fill_cache", "load"]
+__all__ = [
+    "SETTINGS",
+    "GraphTask",
+    "ImageTask",
+    "Setting",
+    "check_cache",
+    "check_settings",
+    "fill_cache",
+    "load",
+]
 
 FloatArray = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
@@ -388,7 +397,7 @@ def fill_cache(
     command: str = "",
     report: Callable[[str], None] = print,
 ) -> None:
-    """Make what is not there yet of the files of a setting.
+    """Make the files of a setting that are not there yet.
 
     Raises
     ------
@@ -448,6 +457,21 @@ def load(cache: Path, name: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np
     return calibration, test, labels
 
 
+def check_cache(cache: Path, setting: Setting) -> None:
+    """Refuse the files of a setting that another setting of the same name made."""
+    _Record.opened(cache / f"{setting.name}.json", setting)
+
+
+def check_settings(name: str, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse a file of the cache whose record differs from the settings that are wanted."""
+    differing = [key for key in {**wanted, **found} if wanted.get(key) != found.get(key)]
+    if differing:
+        pairs = ", ".join(f"{key}={found.get(key)}, not {wanted.get(key)}" for key in differing)
+        raise ValueError(
+            f"{name} in the cache was made with {pairs}: remove its files or use another cache"
+        )
+
+
 def _trained(
     task: Any, path: Path, record: "_Record", report: Callable[[str], None]
 ) -> torch.nn.Module:
@@ -477,14 +501,7 @@ class _Record:
         if not path.exists():
             return cls(path, {"setting": wanted})
         content = json.loads(path.read_text())
-        found = content["setting"]
-        differing = [key for key in {**wanted, **found} if wanted.get(key) != found.get(key)]
-        if differing:
-            pairs = ", ".join(f"{key}={found.get(key)}, not {wanted.get(key)}" for key in differing)
-            raise ValueError(
-                f"{path.name} in the cache was made with {pairs}: remove its files or use another "
-                "cache"
-            )
+        check_settings(path.name, content["setting"], wanted)
         return cls(path, content)
 
     def write(self, **entries: Any) -> None:

@@ -317,6 +317,39 @@ def test_from_data_to_report_and_again_from_the_cache(tiny, monkeypatch):
     __main__.main(arguments(tiny, "--from-cache", "--splits", "3", "--only", "toy-0.25"))
     assert (tiny / "out" / "mnist.csv").read_text() == before
 
+    # Files that were made with other settings are refused, with data and without.
+    from_cache = arguments(tiny, "--from-cache", "--splits", "3")
+    attacks_changed = (("STEPS", "steps=10, not 3"), ("DRAWS", "draws=16, not 3"))
+    for name, message in attacks_changed:
+        with monkeypatch.context() as patch:
+            patch.setattr(sampling, f"ATTACK_{name}", 3)
+            for again in (command, from_cache):
+                with pytest.raises(ValueError, match=rf"toy-0.25\.attack-0\.1\.npy .*{message}"):
+                    __main__.main(again)
+    other_seed = settings.Task(dataclasses.replace(SETTING, seed=4), TINY.tasks[0].radii)
+    other_radius = settings.Task(SETTING, (settings.Radius("0.1", balls.L2(0.2)),))
+    plain = (settings.Experiment("radius", m=(4,)),)
+    for changed, message in (
+        ({"n_attacked": 20}, "inputs=30, not 20"),
+        ({"n_attack_samples": 8}, "samples=4, not 8"),
+        ({"tasks": (other_seed,)}, r"toy-0\.25\.json .*seed=3, not 4"),
+        ({"tasks": (other_radius,), "experiments": plain}, r"ball=L2\(r=0.1, .*not L2\(r=0.2, "),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setitem(settings.DATASETS, "mnist", dataclasses.replace(TINY, **changed))
+            for again in (command, from_cache):
+                with pytest.raises(ValueError, match=message):
+                    __main__.main(again)
+    record = tiny / "cache" / "toy-0.25.attack-0.1.json"
+    kept = record.read_text()
+    for written in (None, kept.replace('"network": "', '"network": "0')):
+        record.unlink() if written is None else record.write_text(written)
+        with pytest.raises(
+            ValueError, match=r"attack-0\.1\.npy in the cache was made with .*network="
+        ):
+            __main__.main(from_cache)
+    record.write_text(kept)
+
     # Logits of other draws than the setting's are refused.
     monkeypatch.setitem(settings.DATASETS, "mnist", dataclasses.replace(TINY, n_logits=4))
     with pytest.raises(ValueError, match=r"must have shape \(290, 2, 4\), got \(290, 2, 8\)"):
