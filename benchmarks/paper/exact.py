@@ -71,7 +71,7 @@ def fill_exact(
     command: str,
     reporter: Callable[[str], Callable[[str], None]],
 ) -> None:
-    """Make what is not there yet of the files of the experiment."""
+    """Make the files of the experiment that are not there yet."""
     base = dataset.tasks[0].setting
     for width in dataset.split_widths:
         for setting, smoothing in settings_of(width, base, dataset.n_split_inputs).values():

@@ -137,7 +137,7 @@ def run_verified(name: str, dataset: Dataset, folder: Path, n_splits: int) -> li
         add("VRCP-C, interval bounds", f"linf {r:g}", Fitted(lower[own], plain, rank))
     for r in dataset.l2_radii:
         lip = baselines.LipRCP(constant, r, alpha=alpha, bounds=(0, 1))
-        moved = lip._moved("true_scores", plain[own], "calibration", -1)
+        moved = lip.calibration_conformity(plain[own])
         add("Lip-RCP, spectral norms", f"l2 {r:g}", Fitted(moved, plain, rank))
     tested = [(f"linf {r:g}", balls.Linf(r, dataset.n_pixels)) for r in dataset.linf_radii]
     tested += [(f"l2 {r:g}", balls.L2(r)) for r in dataset.l2_radii]

@@ -15,9 +15,9 @@ the cache gets
 * ``NAME.json``: the setting, the command, and accuracies on inputs that were not trained on.
 
 A study splits the n inputs into calibration and test inputs, as often as it likes: the inputs are
-exchangeable, and no network has seen them. What exists is not made again; a cache that another
-setting of the same name made is refused. Scores are sampled in pieces of some inputs, each of them
-kept, so that an interrupted run goes on where it stopped; a network is trained at one go.
+exchangeable, and no network has seen them. Files that exist are not made again; a cache that
+another setting of the same name made is refused. Scores are sampled in pieces of some inputs, each
+of them kept, so that an interrupted run goes on where it stopped; a network is trained at one go.
 
 Noise is keyed by the position of an image in the held-out data. On the graph one forward pass
 serves all nodes. That is fine in the test phase, but calibration points must not share noise: there
@@ -68,12 +68,12 @@ NODE_BLOCK = 16
 
 @dataclass(frozen=True)
 class Setting:
-    """What to train and to sample.
+    """A network to train and the scores to sample from it.
 
     Parameters
     ----------
     name : str
-        Of the files in the cache.
+        Beginning of the names of the files in the cache.
     dataset : str
         "cifar10", "mnist" or "cora-ml".
     noise : tuple of float
@@ -81,13 +81,13 @@ class Setting:
     network : str
         "residual", "plain" or "gcn".
     width, n_epochs, max_rate
-        Of the network and its training.
+        Settings of the network and its training.
     n_inputs : int
         Inputs to score.
     n_calibration, n_test : int
         Draws for each input in each phase.
     seed : int
-        Of the parameters, the training and the noise.
+        Seed of the parameters, the training and the noise.
     """
 
     name: str
@@ -124,7 +124,7 @@ class ImageTask:
         Threads that sample, one network evaluation each: for networks this small, faster than
         threads inside of each evaluation.
     dtype : torch.dtype, optional
-        Of the convolutions.
+        Dtype of the convolutions.
     smoothing : Smoothing, optional
         The noise; by default Gaussian, with the parameter of the setting.
 

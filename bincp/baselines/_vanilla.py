@@ -1,4 +1,4 @@
-"""Conformal prediction that knows of no attack: on clean scores, and on means of noisy ones."""
+"""Conformal prediction without protection: on clean scores, and on means of noisy scores."""
 
 from typing import Self
 
@@ -127,7 +127,7 @@ class SmoothedCP(ThresholdMethod):
     Attributes
     ----------
     tau_, rank_, n_calibration_
-        As in `VanillaCP`.
+        The same as in `VanillaCP`.
     n_samples_ : int
         m.
     dtype_ : str

@@ -55,7 +55,7 @@ def python(code, *options, cwd=None, executable=sys.executable):
 # ---- imports and names -----------------------------------------------------------------------
 
 
-def test_import_loads_nothing_heavy():  # B023, B024
+def test_import_loads_nothing_heavy():
     code = """
         import sys, bincp
         heavy = {"torch", "matplotlib", "sklearn", "art", "tqdm", "pandas"}
@@ -90,7 +90,7 @@ def check_members(value):
             assert member.__doc__, f"{value.__qualname__}.{member_name}"
 
 
-def test_every_public_function_and_method_has_an_example():  # B052, B072
+def test_every_public_function_and_method_has_an_example():
     lacking = []
     for name in sorted(PUBLIC_MODULES - {"bincp.cli", "bincp.cli._demo_run"}):
         module = importlib.import_module(name)
@@ -208,7 +208,7 @@ def test_the_wheel_holds_everything_that_users_build_on(wheel):
 
 
 @pytest.mark.slow
-def test_the_wheel_works_in_an_empty_environment(wheel, pip, tmp_path):  # B070
+def test_the_wheel_works_in_an_empty_environment(wheel, pip, tmp_path):
     venv.create(tmp_path / "venv", with_pip=True)
     executable = tmp_path / "venv" / "bin" / "python"
     pip("install", "-c", ROOT / "constraints.txt", wheel, executable=executable)
