@@ -123,9 +123,7 @@ def test_ranking_transformation_is_tuned_on_inputs_of_its_own(samples):
     rule = baselines.RankedRSCP(
         CERTIFICATE, samples.tuning[:, : methods.TUNING_DRAWS], seed=0, alpha=ALPHA, eta=ETA
     ).calibrate(samples.calibration)
-    np.testing.assert_array_equal(
-        fitted.test, rule._test_values(rule._samples("scores", samples.test))
-    )
+    np.testing.assert_array_equal(fitted.test, rule.conformity(samples.test))
     assert len(samples.tuning) == 30
     assert samples.n_inputs == 100
 
