@@ -190,10 +190,7 @@ class SmoothedMean(ThresholdMethod, ABC):
 
     def _true_samples(self, true_scores: ArrayLike) -> FloatArray:
         samples = self._samples("true_scores", true_scores)
-        if samples.ndim != 2 or len(samples) == 0:
-            raise ValueError(
-                f"`true_scores` must have shape (n, m) with n, m >= 1, got {samples.shape}"
-            )
+        check_points(samples)
         return samples
 
     def _label_samples(self, scores: ArrayLike) -> FloatArray:
@@ -211,6 +208,14 @@ class SmoothedMean(ThresholdMethod, ABC):
         return (
             "no mean score is below what the certificate and the error of sampling leave of the "
             "calibration scores; a smaller radius, more samples, or a larger alpha would fix it"
+        )
+
+
+def check_points(samples: FloatArray) -> None:
+    """Refuse samples of the true labels that have another shape than (n, m)."""
+    if samples.ndim != 2 or len(samples) == 0:
+        raise ValueError(
+            f"`true_scores` must have shape (n, m) with n, m >= 1, got {samples.shape}"
         )
 
 
