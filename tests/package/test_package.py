@@ -9,13 +9,12 @@ import sys
 import textwrap
 import venv
 import zipfile
-from pathlib import Path
 
 import pytest
 
 import bincp
+from support import ROOT
 
-ROOT = Path(__file__).parents[2]
 QUOTED = ("pixel_ball", "pixel_numba", "pixel_ctypes", "setup")  # examples, in this order
 PUBLIC_MODULES = {
     "bincp.adapters",

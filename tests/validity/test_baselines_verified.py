@@ -125,15 +125,6 @@ def test_bad_input():
 # ---- interval bounds -----------------------------------------------------------------------------
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Keep tiny convolutions from waiting for threads on a busy machine."""
-    number = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(number)
-
-
 def networks():
     torch.manual_seed(0)
     norm = nn.BatchNorm2d(4)

@@ -5,7 +5,6 @@ import dataclasses
 import gzip
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +16,9 @@ pytest.importorskip("matplotlib")
 import bincp  # noqa: E402
 from bincp import balls, baselines, smoothing  # noqa: E402
 from bincp.sampling import sample_scores  # noqa: E402
+from support import import_benchmarks  # noqa: E402
 
-# The scripts are part of the repository, not of the package. Behind all other places, so that it
-# is still the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
+import_benchmarks()
 
 from benchmarks.paper import (  # noqa: E402
     __main__,
@@ -38,14 +36,6 @@ from benchmarks.paper.splits import Outcome, Splits  # noqa: E402
 from benchmarks.study import data, scores  # noqa: E402
 
 N_TRAIN, N_HELD_OUT, SIZE = 150, 300, 8
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    number = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(number)
 
 
 def silent(_):
@@ -272,6 +262,7 @@ def arguments(folder, *more):
     return ["mnist", "--cache", f"{folder}/cache", "--out", f"{folder}/out", *more]
 
 
+@pytest.mark.slow
 def test_from_data_to_report_and_again_from_the_cache(tiny, monkeypatch):
     command = arguments(tiny, "--data", str(tiny), "--splits", "3", "--threads", "1")
     __main__.main(command)
