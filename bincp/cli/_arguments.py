@@ -21,10 +21,10 @@ Noise and ball are written name:parameter=value,parameter=value, for example
   splitting-noise:half_width=0.25       l1:r=10/255
   block-ablation:size=5,height=32,width=32   patch:height=4,width=4
 Radii are in the units of the array that gets the noise: if that holds pixels
-scaled to [0, 1], a radius of 2/255 is two grey levels. An unknown name or
-parameter is answered by those that are known."""
+scaled to [0, 1], a radius of 2/255 is two grey levels. The error for an
+unknown name or parameter lists the known ones."""
 
-OUTPUTS = "An existing file is replaced, and only once the new one is complete."
+OUTPUTS = "An existing file is replaced once the new one is complete."
 
 
 class Parser(argparse.ArgumentParser):

@@ -79,8 +79,8 @@ def add_calibrate(commands: Any) -> None:
         "--correction",
         choices=CORRECTIONS,
         default="mixture",
-        help="how finitely many samples are corrected for (default mixture); none has no "
-        "finite-sample guarantee",
+        help="correction for finitely many samples (default mixture); none has no finite-sample "
+        "guarantee",
     )
     add_eta(parser)
     parser.add_argument(

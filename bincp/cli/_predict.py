@@ -41,7 +41,7 @@ def add_predict(commands: Any) -> None:
         metavar="FILE",
         help="true labels (n,), integers in [0, K); a .npz file holds `labels` or one array",
     )
-    add_key_argument(parser, "scores or counts")
+    add_key_argument(parser, "scores, or counts with --counts")
 
 
 def _predict(arguments: argparse.Namespace) -> Report:

@@ -572,7 +572,9 @@ def test_a_command_is_needed(capsys):
     assert "invalid choice" in fail(capsys, "calibrte", status=2)
 
 
-@pytest.mark.parametrize("command", ["", "demo", "plan", "calibrate", "predict", "certify"])
+@pytest.mark.parametrize(
+    "command", ["", "demo", "plan", "calibrate", "predict", "certify", "bench"]
+)
 def test_help_fits_a_terminal(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     out = run(capsys, *command.split(), "--help")
