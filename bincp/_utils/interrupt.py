@@ -1,13 +1,15 @@
 """Ctrl-C ends the command ``bincp`` without a traceback, also while its imports still run.
 
 `bincp.cli.main` catches an interrupt, but it runs only after the package has been imported, which
-takes a large part of a second. So the package imports this module first. In any other program than
-the command it changes nothing.
+takes a large part of a second. So the package imports this module first, and until `main` starts,
+Ctrl-C ends the process as it ends a C program: no file is open yet. (An exception would not do:
+extension modules that are interrupted in their import turn it into others.) In any other program
+than the command this module changes nothing.
 """
 
+import signal
 import sys
 from pathlib import Path
-from types import TracebackType
 
 
 def _is_the_command() -> bool:
@@ -16,10 +18,12 @@ def _is_the_command() -> bool:
     return "bincp" in sys.orig_argv if started == "-m" else Path(started).stem == "bincp"
 
 
-def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if not issubclass(kind, KeyboardInterrupt):
-        sys.__excepthook__(kind, error, trace)
+def catch() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt again, if this module has changed that."""
+    if _IS_THE_COMMAND and signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-if _is_the_command():
-    sys.excepthook = _hook
+_IS_THE_COMMAND = _is_the_command()
+if _IS_THE_COMMAND and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -4,7 +4,7 @@ A command returns a report, which `main` prints as text or as JSON. Errors in th
 itself are found before any work is done.
 
 Exit status: 0 done; 1 failed, with one line ``bincp: error: ...`` on stderr, and no file was
-written; 2 wrong usage; 130 ended by Ctrl-C. A reader that stops early, such as ``head``, and a
+written; 2 wrong usage; 130 ended by Ctrl-C, as shells report it. A reader that stops early, such as ``head``, and a
 closed stdout are no failure.
 """
 
@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from bincp._utils import interrupt
 from bincp._utils.version import __version__
 from bincp.cli._arguments import Parser, UsageError
 from bincp.cli._bench import add_bench
@@ -62,6 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     try:
+        interrupt.catch()
         return _print(*_run(argv))
     except SystemExit as stop:  # argparse has printed the help, or why the usage is wrong
         return _flush(int(stop.code or 0))
