@@ -4,8 +4,8 @@ A command returns a report, which `main` prints as text or as JSON. Errors in th
 itself are found before any work is done.
 
 Exit status: 0 done; 1 failed, with one line ``bincp: error: ...`` on stderr, and no file was
-written; 2 wrong usage; 130 ended by Ctrl-C, as shells report it. A reader that stops early, such as ``head``, and a
-closed stdout are no failure.
+written; 2 wrong usage; 130 ended by Ctrl-C, as shells report it. A reader that stops early, such as
+``head``, and a closed stdout are no failure.
 """
 
 import argparse
