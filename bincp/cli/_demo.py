@@ -156,8 +156,8 @@ DEMO_ASSUMPTIONS = (
     "BinCP guarantees a coverage of at least 1 - alpha, clean and under any attack in the ball, on "
     "average over calibration sets, images and noise, if: calibration images and test images "
     "before the attack are exchangeable; the network was not trained or chosen on the calibration "
-    "images; and the attacker does not know the noise that is drawn at test time. The network "
-    "may be any."
+    "images; and the attacker does not know the noise that is drawn at test time. Nothing is "
+    "assumed about the network."
 )
 
 

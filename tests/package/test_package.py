@@ -148,6 +148,7 @@ def code_fences(language):
     return [block.split("\n", 1)[1] for block in blocks if block.split("\n", 1)[0] == language]
 
 
+@pytest.mark.slow
 def test_readme_examples_run(tmp_path):
     """Each in a namespace of its own; in one process, which imports torch once."""
     blocks = code_fences("python")
