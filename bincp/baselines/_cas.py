@@ -33,8 +33,8 @@ class CAS(SmoothedMean):
         Certificate for the noise that produced the scores and the ball to defend against.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
-    correction : {"dkw", "none"}
-        Correction for the error of sampling: a DKW band around each CDF, or none.
+    correction : {"dkw", "none"}, optional
+        Correction for the error of sampling: a DKW band around each CDF, the default, or none.
     eta : int, float, str, Decimal or Fraction
         Share of alpha spent on sampling error, in (0, alpha): half on each of the two one-sided
         bands that matter, that of the clean test point and that at the attacked input.

@@ -53,8 +53,9 @@ class RSCP(SmoothedMean):
         papers have Gaussian noise; any other certificate bounds a mean in [0, 1] as well.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
-    correction : {"hoeffding", "bernstein", "none"}
-        Confidence bound on each mean: Hoeffding's, as in [2]_; empirical Bernstein; or none.
+    correction : {"hoeffding", "bernstein", "none"}, optional
+        Confidence bound on each mean: Hoeffding's by default, as in [2]_; empirical Bernstein; or
+        none.
     eta : int, float, str, Decimal or Fraction
         Share of alpha spent on sampling error, in (0, alpha): half on each of the two means that
         matter, that of the clean test point and that at the attacked input (beta in [2]_ is
