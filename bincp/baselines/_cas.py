@@ -70,7 +70,7 @@ class CAS(SmoothedMean):
 
     The published code sets the width of the band to 0 (its correction is commented out), evaluates
     the certificate anew for each point and step, and solves a linear programme for each in the
-    sparse case, which is what `Certificate.lower` does in closed form.
+    sparse case, where `Certificate.lower` has a closed form.
 
     References
     ----------

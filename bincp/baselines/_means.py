@@ -206,8 +206,9 @@ class SmoothedMean(ThresholdMethod, ABC):
         if self._test_values(worst)[0] < self.tau_:
             return None
         return (
-            "no mean score is below what the certificate and the error of sampling leave of the "
-            "calibration scores; a smaller radius, more samples, or a larger alpha would fix it"
+            "the certificate and the error of sampling lower the calibration scores so far that no "
+            "mean score is below them; a smaller radius, more samples or a larger "
+            "alpha would fix it"
         )
 
 

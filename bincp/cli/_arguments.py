@@ -1,4 +1,4 @@
-"""Arguments that the commands share, and the conversion of what was written."""
+"""Arguments that the commands share, and the conversion of their text."""
 
 import argparse
 import inspect

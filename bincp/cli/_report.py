@@ -66,7 +66,7 @@ def tell(text: str) -> None:
 
 
 def drop_stdout() -> None:
-    """Send what stdout still holds to nowhere: Python flushes it at exit, and would fail again."""
+    """Discard the rest of stdout, which Python would flush at exit and fail again."""
     with suppress(OSError, ValueError), open(os.devnull, "wb") as null:
         os.dup2(null.fileno(), sys.stdout.fileno())  # fails for a stream that is no file
 
