@@ -112,5 +112,5 @@ def test_other_keyed_noise(benchmark, smoothing, deviation):
     sources, draws = np.divmod(np.arange(n * M), M)
     out = np.empty((n * M, D), np.float32)
     benchmark(_laws.fill, smoothing, X[:n], out, sources, sources, draws, phase="test", seed=0)
-    # The radial laws draw 128 radii, whose mean deviates by up to 2%.
+    # Of the radial laws, 128 radii of a deviation of up to 2%.
     assert moments(out - X[sources]) == pytest.approx((0, deviation), rel=0.02, abs=0.01)
