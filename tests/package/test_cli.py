@@ -704,7 +704,14 @@ INTERRUPT = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.
 def interrupted(*argv, path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), *sys.path[1:]])}
     done = subprocess.run(
-        [sys.executable, *argv], capture_output=True, text=True, timeout=60, env=environment
+        [sys.executable, *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored in background jobs
     )
     return done.returncode, done.stdout, done.stderr
 
