@@ -82,7 +82,7 @@ def greedy_lower(p: float) -> float:
 @pytest.mark.benchmark(group="one bound from ready regions")
 @pytest.mark.parametrize("which", ["bincp", "betaincinv"])
 def test_bound_from_ready_regions(benchmark: Benchmark, which: str) -> None:
-    """The yardstick is one call of SciPy's inverse, what a Clopper-Pearson bound costs there."""
+    """The yardstick is one call of SciPy's inverse: the cost of a Clopper-Pearson bound there."""
     if which == "bincp":
         clean, perturbed = scipy_sparse_regions(50, 50)
         clean, perturbed = clean / clean.sum(), perturbed / perturbed.sum()
@@ -116,7 +116,7 @@ def test_knapsack_array(benchmark: Benchmark, which: str, order: str) -> None:
     np.testing.assert_allclose(bounds, np.interp(p, *knots), atol=1e-14)
 
 
-SIZE = 50  # of the grid: up to 50 additions and 50 deletions
+SIZE = 50  # the grid goes up to 50 additions and 50 deletions
 
 
 def numpy_grid(p: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -33,6 +33,8 @@ input is the one before the attack, and the *ball* is the set of inputs that the
 from it.
 """
 
+from bincp._utils import interrupt as _interrupt  # noqa: F401  # isort: skip  # before the others
+
 from bincp import balls, metrics, noise, plots, radii, scores, smoothing, testing
 from bincp._core._capi import API as _C_API  # noqa: F401  # BINCP_API_CAPSULE of bincp/bincp.h
 from bincp._utils.include import get_include

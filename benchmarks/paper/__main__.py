@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.paper import checks, exact, report, runs, verified
 from benchmarks.paper.samples import Samples
 from benchmarks.paper.settings import DATASETS, Dataset, Task
+from benchmarks.study import scores as study
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,23 +24,22 @@ def reporter(name: str) -> "Callable[[str], None]":
 
 
 def fill(name: str, dataset: Dataset, tasks: list[Task], arguments: argparse.Namespace) -> None:
-    """Make what is not there yet of the cache: the only part that needs the data."""
+    """Make the files that the cache lacks: only this step needs the data."""
     import torch
 
     from benchmarks.paper import published, sampling
-    from benchmarks.study import scores
 
     torch.set_num_threads(arguments.threads)
     command = f"python -m benchmarks.paper {name}"
     for task in tasks:
         source = task.setting, arguments.data, arguments.cache
         if arguments.weights is None:
-            made = scores.task_for(*source, arguments.threads)
+            made = study.task_for(*source, arguments.threads)
         else:
             made = published.task_for(*source, arguments.weights, arguments.threads)
         say = reporter(task.setting.name)
         sampling.fill(made, arguments.cache, dataset.n_logits, command=command, report=say)
-        if isinstance(made, scores.ImageTask):
+        if isinstance(made, study.ImageTask):
             radii = {r.label: r.ball for r in task.radii if r.label in dataset.attack_radii}
             n, m = dataset.n_attacked, dataset.n_attack_samples
             sampling.fill_attacks(made, arguments.cache, radii, n, m, say)
@@ -64,6 +64,7 @@ def evaluate(
     cache, n_splits = arguments.cache, arguments.splits
     rows: list[runs.Row] = []
     for task in tasks:
+        study.check_cache(cache, task.setting)
         say = reporter(task.setting.name)
         rows += runs.run_task(name, task, dataset, cache, n_splits, say)
         if dataset.attack_radii:

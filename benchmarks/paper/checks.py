@@ -14,7 +14,7 @@ from benchmarks.bench_baselines import CERTIFICATE, cas_as_published
 from benchmarks.paper.methods import METHODS, Problem, fit_quietly, quietly
 from benchmarks.paper.runs import Row
 from benchmarks.paper.samples import Samples, softmax
-from benchmarks.paper.sampling import Cache
+from benchmarks.paper.sampling import Cache, attack_settings
 from benchmarks.paper.settings import BASE, Dataset, Task
 from benchmarks.paper.splits import Splits
 from bincp import baselines
@@ -33,9 +33,15 @@ def run_attacks(name: str, task: Task, dataset: Dataset, cache: Path, n_splits: 
     for radius in task.radii:
         if radius.label not in dataset.attack_radii:
             continue
-        part = f"attack-{radius.label}"
-        sampled = np.moveaxis(softmax(np.moveaxis(files.load(part), 1, 2)), 2, 1)
-        clean = softmax(np.asarray(files.load(f"{part}-clean")))
+        logits, clean_logits = (
+            files.load(
+                f"attack-{radius.label}{ending}",
+                attack_settings(cache, task.setting, radius.ball, dataset.n_attacked, draws),
+            )
+            for ending, draws in (("", m), ("-clean", 0))
+        )
+        sampled = np.moveaxis(softmax(np.moveaxis(logits, 1, 2)), 2, 1)
+        clean = softmax(np.asarray(clean_logits))
         certificate = radius.certificate(task.setting.noise)
         problem = Problem(samples, certificate, radius.label, BASE.coverage, BASE.n, m, BASE.eta)
         for method in METHODS:

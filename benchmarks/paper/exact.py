@@ -71,7 +71,7 @@ def fill_exact(
     command: str,
     reporter: Callable[[str], Callable[[str], None]],
 ) -> None:
-    """Make what is not there yet of the files of the experiment."""
+    """Make the files of the experiment that are not there yet."""
     base = dataset.tasks[0].setting
     for width in dataset.split_widths:
         for setting, smoothing in settings_of(width, base, dataset.n_split_inputs).values():
@@ -101,7 +101,8 @@ def _fill_probabilities(
             return np.concatenate(list(pool.map(some, scores.blocks(n, scores.BLOCK))))
 
     for tau in TAUS:
-        cache.make(f"exact-{tau:g}", (n, n_classes), functools.partial(at, tau), report)
+        made = functools.partial(at, tau)
+        cache.make(f"exact-{tau:g}", (n, n_classes), made, report, {"tau": tau})
 
 
 def run_exact(name: str, dataset: Dataset, folder: Path, n_splits: int) -> list[Row]:
@@ -125,7 +126,9 @@ def run_exact(name: str, dataset: Dataset, folder: Path, n_splits: int) -> list[
                         rows.append(_row(name, setting, label, problem, fitted, outcome))
                 if kind == "split":
                     for tau in TAUS:
-                        p = np.asarray(Cache(folder, setting.name).load(f"exact-{tau:g}"))
+                        p = np.asarray(
+                            Cache(folder, setting.name).load(f"exact-{tau:g}", {"tau": tau})
+                        )
                         outcome = _exact_outcome(certificate, p, tau, samples.labels, splits)
                         label = f"{kind}, exact, tau = {tau:g}"
                         rows.append(_row(name, setting, label, problem, None, outcome))

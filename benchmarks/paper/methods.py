@@ -27,12 +27,12 @@ __all__ = ["METHODS", "Fitted", "Method", "Problem"]
 
 Array = npt.NDArray[Any]
 
-TUNING_DRAWS = 16  # of each tuning input
+TUNING_DRAWS = 16  # draws of each tuning input
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method is fitted to.
+    """Samples, certificate and levels that a method is fitted to.
 
     Parameters
     ----------
@@ -92,10 +92,10 @@ class Method:
     guarantee : str
         "robust", "clean" (without attack only) or "none".
     fit : callable
-        From a `Problem` to `Fitted`.
+        Takes a `Problem` and returns `Fitted`.
     of_test : callable
-        From a `Fitted` method, its `Problem` and sampled scores (N', K, m) and clean scores (N', K)
-        of attacked inputs to their test values (N', K).
+        Takes a `Fitted` method, its `Problem`, and sampled scores (N', K, m) and clean scores
+        (N', K) of attacked inputs; returns their test values (N', K).
     bounded : bool
         Whether scores need bounds.
     takes_p : bool
@@ -165,30 +165,25 @@ def on_means(
     Test values then do not depend on the certificate.
     """
 
-    def test_values(rule: Any, sampled: Array) -> Array:
-        return np.asarray(rule._test_values(rule._samples("scores", sampled)))
-
     def fit(problem: Problem) -> Fitted:
         samples, m = problem.samples, problem.m
         rule = make(problem)
         rule.calibrate(problem.true_scores())
-        # What alpha moves is the tuning of the ranking transformation.
+        # Only the tuning of the ranking transformation depends on alpha.
         key = (name, m, problem.eta, problem.coverage if not bounded else None)
         at = problem.radius if rule.robust_at == "test" else None
         calibration = samples.once(
             (*key, "calibration", problem.radius),
-            lambda: rule._calibration_values(
-                rule._samples("true_scores", samples.calibration[:, :m])
-            ),
+            lambda: rule.calibration_conformity(samples.calibration[:, :m]),
         )
         test = samples.once(
             (*key, "test", at),
-            lambda: test_values(rule, np.ascontiguousarray(samples.test[:, :, :m])),
+            lambda: rule.conformity(np.ascontiguousarray(samples.test[:, :, :m])),
         )
         return Fitted(calibration, test, rule.rank_)
 
     def of_test(fitted: Fitted, problem: Problem, sampled: Array, clean: Array) -> Array:
-        return test_values(make(problem), sampled)
+        return np.asarray(make(problem).conformity(sampled))
 
     guarantee = "none" if name.endswith("uncorrected") else "robust"
     return Method(name, guarantee, fit, of_test, bounded=bounded, most_samples=most_samples)

@@ -109,7 +109,7 @@ def load_weights(network: nn.Module, path: Path) -> nn.Module:
     ----------
     network : torch.nn.Module
     path : Path
-        Of a state dictionary, or of a dictionary with one as ``state_dict``.
+        File of a state dictionary, or of a dictionary with one as ``state_dict``.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def load_weights(network: nn.Module, path: Path) -> nn.Module:
         raise FileNotFoundError(f"`--weights` must be a file of weights, got {path}")
     try:
         found: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises several kinds for a file that is not its own
+    except Exception as error:  # torch raises several kinds of error for a file of something else
         raise ValueError(f"{path} must be a file of torch, got: {error}") from error
     found = found.get("state_dict", found) if isinstance(found, dict) else {}
     wanted = network.state_dict()
@@ -193,7 +193,7 @@ def imagenet(folder: Path, n_inputs: int, n_classes: int = N_IMAGENET_CLASSES) -
     Parameters
     ----------
     folder : Path
-        With ``imagenet-val/<wnid>/*.JPEG``, a folder for each of the classes.
+        Folder with ``imagenet-val/<wnid>/*.JPEG``, one folder for each of the classes.
     n_inputs : int
     n_classes : int
         Folders that must be there: the label is the position of the folder in sorted order.

@@ -1,4 +1,4 @@
-"""What a person who has looked at the results says about them; the figures are in the tables."""
+"""Remarks of a person who has looked at the results; the figures are in the tables."""
 
 __all__ = ["REMARKS"]
 

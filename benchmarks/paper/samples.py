@@ -15,7 +15,7 @@ __all__ = ["Samples", "softmax"]
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.floating[Any]]
 
-# What the methods on means must know; None where a score has no bounds.
+# Bounds of each score, which the methods on means need; None where a score has none.
 BOUNDS: dict[str, tuple[float, float] | None] = {"tps": (0, 1), "aps": (-1, 0), "logit": None}
 
 

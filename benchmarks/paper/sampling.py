@@ -1,21 +1,26 @@
-"""Everything that evaluates a network: what `benchmarks.study.scores` caches, and logits.
+"""Everything that evaluates a network: the scores of `benchmarks.study.scores`, and logits.
 
-To the study's files (see there) each setting adds
+Each setting adds to the files of the study, which are described there,
 
 * ``NAME.logits-test.npy`` and ``NAME.logits-calibration.npy``, float32 (n, K, m): logits of the
   same inputs in each phase, from which every score is computed; their noise is that of the first m
   draws of the study's scores;
 * ``NAME.logits-clean.npy``, float32 (n, K): logits without noise;
-* ``NAME.attack-R.npy``, float32 (n', K, m'), for the first inputs: logits of noisy copies of what
-  projected gradient descent on the smoothed score made of them within the l2 radius R, and
-  ``NAME.attack-R-clean.npy``, float32 (n', K): logits without noise of what the same attack on the
-  network without noise made of them.
+* ``NAME.attack-R.npy``, float32 (n', K, m'): the first n' inputs are attacked by projected gradient
+  descent on the smoothed score within the l2 radius R, and the file holds the logits of noisy
+  copies of the attacked inputs;
+* ``NAME.attack-R-clean.npy``, float32 (n', K): the same attack on the network without noise, and
+  the logits of the attacked inputs without noise.
 
-Files appear when they are complete; pieces of those that are sampled in pieces survive an
-interruption.
+A file that depends on more than the setting and its name has a record beside it, the file
+``NAME.PART.json``: an attack depends on its steps, draws, radius and seed and on the network, for
+one. A file whose record differs is refused. Files appear when they are complete; pieces of those
+that are sampled in pieces survive an interruption.
 """
 
 import functools
+import hashlib
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,14 +36,24 @@ from bincp.noise._keys import Phase
 from bincp.sampling import sample_scores
 from bincp.smoothing import Gaussian
 
-__all__ = ["Cache", "fill", "fill_attacks", "fill_clean", "inputs", "load_network"]
+__all__ = [
+    "Cache",
+    "attack_settings",
+    "fill",
+    "fill_attacks",
+    "fill_clean",
+    "inputs",
+    "load_network",
+]
 
 Array = npt.NDArray[Any]
 Report = Callable[[str], None]
+Settings = dict[str, Any]
 Task = scores.ImageTask | scores.GraphTask
 PHASES: tuple[Phase, ...] = ("test", "calibration")
 ADVERSARY_SEED = 1_000_000
 ATTACK_DRAWS, ATTACK_STEPS = 16, 10
+PIXELS = (0, 1)  # the range that attacked images stay in
 NO_NOISE = Gaussian(1e-9)  # below the last bit of a pixel
 
 
@@ -49,7 +64,7 @@ class Cache:
     ----------
     folder : Path
     name : str
-        Of the setting.
+        Name of the setting.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -59,36 +74,55 @@ class Cache:
         """Return the path of an array."""
         return self.folder / f"{self.name}.{part}.npy"
 
-    def load(self, part: str) -> Array:
-        """Return an array that is complete, read on demand."""
+    def load(self, part: str, settings: Settings | None = None) -> Array:
+        """Return an array that is complete, read on demand; other settings than its are refused."""
         if not self.path(part).exists():
             raise FileNotFoundError(
                 f"`--cache` must be a folder with {self.path(part).name}, got {self.folder}: run "
                 "without --from-cache to make it"
             )
+        self._check_settings(part, settings)
         array: Array = np.load(self.path(part), mmap_mode="r")
         return array
 
     def make(
-        self, part: str, shape: tuple[int, ...], make: Callable[[], Array], report: Report
+        self,
+        part: str,
+        shape: tuple[int, ...],
+        make: Callable[[], Array],
+        report: Report,
+        settings: Settings | None = None,
     ) -> None:
-        """Make an array of this shape that is not there yet.
+        """Make an array of this shape, and a record of its settings, if it is not there yet.
 
         Raises
         ------
         ValueError
-            If there is one of another shape: another setting made it.
+            If there is one of another shape or of other settings.
         """
         path = self.path(part)
         if path.exists():
+            self._check_settings(part, settings)
             _check_shape(path.name, np.load(path, mmap_mode="r"), shape)
             return
         start = time.perf_counter()
         array = make()
         _check_shape(f"{path.stem}.*.piece", array, shape)  # only what was kept can be otherwise
+        if settings is not None:  # first the record: an array without one would be refused
+            self._record(part).write_text(json.dumps(settings, indent=2) + "\n")
         scores.save(path, array)
         scores.forget_pieces(path)
         report(f"{part}: {time.perf_counter() - start:.0f} s")
+
+    def _record(self, part: str) -> Path:
+        return self.path(part).with_suffix(".json")
+
+    def _check_settings(self, part: str, settings: Settings | None) -> None:
+        if settings is None:
+            return
+        path = self._record(part)
+        found = json.loads(path.read_text()) if path.exists() else {}
+        scores.check_settings(self.path(part).name, found, settings)
 
 
 def _check_shape(name: str, array: Array, shape: tuple[int, ...]) -> None:
@@ -107,7 +141,7 @@ def fill(
     command: str = "",
     report: Report = print,
 ) -> None:
-    """Make what is not there yet of the scores and logits of a setting."""
+    """Make the scores and logits of a setting that are not there yet."""
     scores.fill_cache(task, folder, command=command, report=report)
     cache = Cache(folder, task.setting.name)
     network = load_network(task, folder)
@@ -167,16 +201,37 @@ def fill_attacks(
     n_samples: int,
     report: Report = print,
 ) -> None:
-    """Make what is not there yet of the logits at attacked inputs, n of them for each radius."""
+    """Make the logits at n attacked inputs for each radius, where they are not there yet."""
     cache = Cache(folder, task.setting.name)
     network = task.for_sampling(load_network(task, folder))
     n_classes = cache.load("test").shape[1]
     for label, ball in radii.items():
-        part = f"attack-{label}"
-        sampled = functools.partial(_attacked, task, network, ball, n, n_samples)
-        cache.make(part, (n, n_classes, n_samples), sampled, report)
-        without = functools.partial(_attacked, task, network, ball, n, 0)
-        cache.make(f"{part}-clean", (n, n_classes), without, report)
+        for part, m in ((f"attack-{label}", n_samples), (f"attack-{label}-clean", 0)):
+            shape = (n, n_classes, m) if m else (n, n_classes)
+            attacked = functools.partial(_attacked, task, network, ball, n, m)
+            settings = attack_settings(folder, task.setting, ball, n, m)
+            cache.make(part, shape, attacked, report, settings)
+
+
+def attack_settings(
+    folder: Path, setting: scores.Setting, ball: balls.Ball, n: int, m: int
+) -> Settings:
+    """Return everything that the logits at attacked inputs depend on; m = 0 is without noise."""
+    network = (folder / f"{setting.name}.network.pt").read_bytes()
+    return {
+        "attack": "pgd",
+        "ball": repr(ball),
+        "steps": ATTACK_STEPS,
+        "draws": ATTACK_DRAWS if m else 1,
+        "attack_seed": ADVERSARY_SEED,
+        "box": list(PIXELS),
+        "block": scores.BLOCK,  # inputs that are attacked together
+        "inputs": n,
+        "samples": m,
+        "seed": setting.seed,
+        "noise": list(setting.noise) if m else None,
+        "network": hashlib.sha256(network).hexdigest(),
+    }
 
 
 def _attacked(task: scores.ImageTask, network: Any, ball: balls.L2, n: int, m: int) -> Array:
@@ -193,7 +248,7 @@ def _attacked(task: scores.ImageTask, network: Any, ball: balls.L2, n: int, m: i
             seed=ADVERSARY_SEED + int(rows[0]),  # noise of its own, and not that of the classifier
             n_samples=ATTACK_DRAWS if m else 1,
             steps=ATTACK_STEPS,
-            box=(0, 1),
+            box=PIXELS,
         )
         if not m:
             return scores.logits(network, moved)

@@ -1,4 +1,4 @@
-"""What is trained, sampled and compared on each data set.
+"""Settings of each data set: networks, samples and comparisons.
 
 Networks and their noise are those of the study (`benchmarks.study.scores.SETTINGS`), so that one
 cache serves both. Radii are in pixels of [0, 1], or numbers of attributes (added, deleted).
@@ -40,7 +40,7 @@ def flips(*pairs: tuple[int, int]) -> tuple[Radius, ...]:
 
 @dataclass(frozen=True)
 class Base:
-    """What holds wherever an experiment does not say otherwise."""
+    """Values of an experiment that does not give its own."""
 
     coverage: str = "0.9"
     n: int = 200
@@ -86,7 +86,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Dataset:
-    """All that one command runs.
+    """The networks and experiments of one command.
 
     Parameters
     ----------
@@ -103,12 +103,12 @@ class Dataset:
     linf_radii, l2_radii : tuple of float
         Radii for VRCP and Lip-RCP; none if empty.
     n_pixels : int
-        Of an image, for these.
+        Number of pixels of an image, for these radii.
     split_widths, split_radii : tuple of float
         Half-widths of splitting noise for the derandomised experiment, none if empty, and its l1
         radii.
     n_split_inputs : int
-        Inputs of that.
+        Inputs of that experiment.
     """
 
     tasks: tuple[Task, ...]

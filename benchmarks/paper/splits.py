@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out on each split.
+    """Mean set size and coverage on each split.
 
     Parameters
     ----------

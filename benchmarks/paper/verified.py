@@ -31,6 +31,13 @@ __all__ = ["fill_verified", "lipschitz_of", "run_verified"]
 Array = npt.NDArray[Any]
 WIDTH, N_EPOCHS, MAX_RATE, SEED = 64, 20, 0.05, 0
 TRAINING_NOISE = smoothing.Gaussian(0.1)
+PERCEPTRON = {  # the record of files that depend on this network
+    "width": WIDTH,
+    "epochs": N_EPOCHS,
+    "max_rate": MAX_RATE,
+    "seed": SEED,
+    "training_noise": repr(TRAINING_NOISE),
+}
 # Of the probability of a label in the logits: |gradient| = p sqrt((1 - p)^2 + sum of the other
 # p_k^2) <= sqrt(2) p (1 - p).
 SOFTMAX_LIPSCHITZ = 2**0.5 / 4
@@ -49,7 +56,7 @@ def lipschitz_of(network: nn.Sequential) -> float:
 def fill_verified(
     task: scores.ImageTask, dataset: Dataset, folder: Path, report: Callable[[str], None]
 ) -> None:
-    """Make what is not there yet: bounds (2, n, K) at each radius, scores, and the constant."""
+    """Make bounds (2, n, K) at each radius, scores and the constant, if they are not there yet."""
     cache = Cache(folder, task.setting.name)
     x = torch.from_numpy(inputs(task, task.setting.n_inputs))
     n, n_classes = cache.load("test").shape[:2]
@@ -64,9 +71,11 @@ def fill_verified(
 
     with torch.inference_mode():
         for r in dataset.linf_radii:
-            cache.make(f"bounds-{r:g}", (2, n, n_classes), lambda r=r: bounds(r), report)
-        cache.make("plain", (n, n_classes), plain, report)
-        cache.make("lipschitz", (1,), lambda: np.array([lipschitz_of(network)]), report)
+            shape, settings = (2, n, n_classes), {**PERCEPTRON, "radius": r}
+            cache.make(f"bounds-{r:g}", shape, lambda r=r: bounds(r), report, settings)
+        cache.make("plain", (n, n_classes), plain, report, PERCEPTRON)
+        constant = lipschitz_of(network)
+        cache.make("lipschitz", (1,), lambda: np.array([constant]), report, PERCEPTRON)
 
 
 def _perceptron(
@@ -92,10 +101,10 @@ def run_verified(name: str, dataset: Dataset, folder: Path, n_splits: int) -> li
     cache = Cache(folder, setting.name)
     samples = Samples.load(folder, setting.name, "tps", dataset.n_tuning)
     kept = samples.n_inputs
-    plain = np.asarray(cache.load("plain")[:kept], np.float64)
+    plain = np.asarray(cache.load("plain", PERCEPTRON)[:kept], np.float64)
     own = np.arange(kept), samples.labels
     splits = Splits(kept, BASE.n, n_splits)
-    constant = float(cache.load("lipschitz")[0])
+    constant = float(cache.load("lipschitz", PERCEPTRON)[0])
     mixture = next(method for method in METHODS if method.name == "BinCP, mixture")
     rows = []
 
@@ -122,12 +131,13 @@ def run_verified(name: str, dataset: Dataset, folder: Path, n_splits: int) -> li
     alpha = 1 - Fraction(BASE.coverage)
     rank = baselines.VRCP(alpha=alpha).calibrate(plain[own][: BASE.n]).rank_
     for r in dataset.linf_radii:
-        lower, upper = np.asarray(cache.load(f"bounds-{r:g}")[:, :kept])
+        bounds = cache.load(f"bounds-{r:g}", {**PERCEPTRON, "radius": r})
+        lower, upper = np.asarray(bounds[:, :kept])
         add("VRCP-I, interval bounds", f"linf {r:g}", Fitted(plain[own], upper, rank))
         add("VRCP-C, interval bounds", f"linf {r:g}", Fitted(lower[own], plain, rank))
     for r in dataset.l2_radii:
         lip = baselines.LipRCP(constant, r, alpha=alpha, bounds=(0, 1))
-        moved = lip._moved("true_scores", plain[own], "calibration", -1)
+        moved = lip.calibration_conformity(plain[own])
         add("Lip-RCP, spectral norms", f"l2 {r:g}", Fitted(moved, plain, rank))
     tested = [(f"linf {r:g}", balls.Linf(r, dataset.n_pixels)) for r in dataset.linf_radii]
     tested += [(f"l2 {r:g}", balls.L2(r)) for r in dataset.l2_radii]

@@ -80,7 +80,7 @@ class Graph:
         Zeros and ones.
     labels : int64 array (n,)
     train, held_out
-        As in `Images`, of nodes.
+        Indices of nodes, as those of inputs in `Images`.
     """
 
     adjacency: sparse.csr_array

@@ -85,7 +85,7 @@ class ImageNetwork(nn.Module):
     width : int
         Channels of the first stage.
     n_channels, n_classes : int
-        Of the images.
+        Numbers of channels and classes of the images.
     """
 
     def __init__(self, kind: str, width: int, n_channels: int = 3, n_classes: int = 10) -> None:
@@ -127,7 +127,7 @@ def train_images(
 ) -> None:
     """Train with noise, random crops and mirror images, on ``data.train`` only.
 
-    Where the network is, on a CPU or a GPU, there it is trained.
+    The network is trained on its own device, a CPU or a GPU.
     """
     device = next(network.parameters()).device
     generator = torch.Generator().manual_seed(seed)

@@ -15,9 +15,9 @@ the cache gets
 * ``NAME.json``: the setting, the command, and accuracies on inputs that were not trained on.
 
 A study splits the n inputs into calibration and test inputs, as often as it likes: the inputs are
-exchangeable, and no network has seen them. What exists is not made again; a cache that another
-setting of the same name made is refused. Scores are sampled in pieces of some inputs, each of them
-kept, so that an interrupted run goes on where it stopped; a network is trained at one go.
+exchangeable, and no network has seen them. Files that exist are not made again; a cache that
+another setting of the same name made is refused. Scores are sampled in pieces of some inputs, each
+of them kept, so that an interrupted run goes on where it stopped; a network is trained at one go.
 
 Noise is keyed by the position of an image in the held-out data. On the graph one forward pass
 serves all nodes. That is fine in the test phase, but calibration points must not share noise: there
@@ -45,7 +45,16 @@ from bincp.noise._keys import Phase
 from bincp.sampling import sample_scores
 from bincp.smoothing import Gaussian, Smoothing, SparseFlip
 
-__all__ = ["SETTINGS", "GraphTask", "ImageTask", "Setting", "fill_cache", "load"]
+__all__ = [
+    "SETTINGS",
+    "GraphTask",
+    "ImageTask",
+    "Setting",
+    "check_cache",
+    "check_settings",
+    "fill_cache",
+    "load",
+]
 
 FloatArray = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
@@ -59,12 +68,12 @@ NODE_BLOCK = 16
 
 @dataclass(frozen=True)
 class Setting:
-    """What to train and to sample.
+    """A network to train and the scores to sample from it.
 
     Parameters
     ----------
     name : str
-        Of the files in the cache.
+        Beginning of the names of the files in the cache.
     dataset : str
         "cifar10", "mnist" or "cora-ml".
     noise : tuple of float
@@ -72,13 +81,13 @@ class Setting:
     network : str
         "residual", "plain" or "gcn".
     width, n_epochs, max_rate
-        Of the network and its training.
+        Settings of the network and its training.
     n_inputs : int
         Inputs to score.
     n_calibration, n_test : int
         Draws for each input in each phase.
     seed : int
-        Of the parameters, the training and the noise.
+        Seed of the parameters, the training and the noise.
     """
 
     name: str
@@ -115,7 +124,7 @@ class ImageTask:
         Threads that sample, one network evaluation each: for networks this small, faster than
         threads inside of each evaluation.
     dtype : torch.dtype, optional
-        Of the convolutions.
+        Dtype of the convolutions.
     smoothing : Smoothing, optional
         The noise; by default Gaussian, with the parameter of the setting.
 
@@ -388,7 +397,7 @@ def fill_cache(
     command: str = "",
     report: Callable[[str], None] = print,
 ) -> None:
-    """Make what is not there yet of the files of a setting.
+    """Make the files of a setting that are not there yet.
 
     Raises
     ------
@@ -448,6 +457,21 @@ def load(cache: Path, name: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np
     return calibration, test, labels
 
 
+def check_cache(cache: Path, setting: Setting) -> None:
+    """Refuse the files of a setting that another setting of the same name made."""
+    _Record.opened(cache / f"{setting.name}.json", setting)
+
+
+def check_settings(name: str, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse a file of the cache whose record differs from the settings that are wanted."""
+    differing = [key for key in {**wanted, **found} if wanted.get(key) != found.get(key)]
+    if differing:
+        pairs = ", ".join(f"{key}={found.get(key)}, not {wanted.get(key)}" for key in differing)
+        raise ValueError(
+            f"{name} in the cache was made with {pairs}: remove its files or use another cache"
+        )
+
+
 def _trained(
     task: Any, path: Path, record: "_Record", report: Callable[[str], None]
 ) -> torch.nn.Module:
@@ -477,14 +501,7 @@ class _Record:
         if not path.exists():
             return cls(path, {"setting": wanted})
         content = json.loads(path.read_text())
-        found = content["setting"]
-        differing = [key for key in {**wanted, **found} if wanted.get(key) != found.get(key)]
-        if differing:
-            pairs = ", ".join(f"{key}={found.get(key)}, not {wanted.get(key)}" for key in differing)
-            raise ValueError(
-                f"{path.name} in the cache was made with {pairs}: remove its files or use another "
-                "cache"
-            )
+        check_settings(path.name, content["setting"], wanted)
         return cls(path, content)
 
     def write(self, **entries: Any) -> None:

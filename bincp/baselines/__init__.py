@@ -1,9 +1,12 @@
 """Other methods of robust conformal prediction, behind the interface of `bincp.BinCP`.
 
 Each has ``calibrate``, ``predict_set``, fitted attributes such as ``tau_``, and an attribute
-``guarantee`` that says what holds: "robust" (coverage of at least 1 - alpha at any input in the
-ball), "clean" (without an attack only) or "none" (a published heuristic). All take their ranks in
-exact arithmetic and compare ``>=``; what the published code does otherwise is in the notes.
+``guarantee``: "robust" (coverage of at least 1 - alpha at any input in the ball), "clean" (without
+an attack only) or "none" (a published heuristic). All take their ranks in exact arithmetic and
+compare ``>=``; the notes name the differences from the published code.
+
+`calibrate` changes an object, so no other thread may use it meanwhile. A calibrated object is only
+read: any number of threads may predict with it.
 """
 
 from bincp.baselines._cas import CAS

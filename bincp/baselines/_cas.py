@@ -3,10 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.levels import Level
-from bincp.baselines._means import Bounds, Means, SmoothedMean
+from bincp.baselines._means import Means, SmoothedMean
 from bincp.baselines._threshold import FloatArray
-from bincp.certificates import Certificate
 from bincp.intervals import EPS, dkw_band
 
 __all__ = ["CAS"]
@@ -32,19 +30,19 @@ class CAS(SmoothedMean):
     Parameters
     ----------
     certificate : Certificate
-        Of the smoothing scheme that draws the scores, for the ball to be robust against.
+        Certificate for the noise that produced the scores and the ball to defend against.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
-    correction : {"dkw", "none"}
-        Of the error of sampling.
+    correction : {"dkw", "none"}, optional
+        Correction for the error of sampling: a DKW band around each CDF, the default, or none.
     eta : int, float, str, Decimal or Fraction
         Share of alpha spent on sampling error, in (0, alpha): half on each of the two one-sided
         bands that matter, that of the clean test point and that at the attacked input.
     bounds : pair of float
         Known bounds of a score: (0, 1) for TPS, (-1, 0) for APS.
     robust_at : {"calibration", "test"}
-        Where the certificate is used: on the CDFs of the calibration points, or of each label in
-        prediction. The sets differ; both have the guarantee.
+        The side that uses the certificate: the CDFs of the calibration points, or those of each
+        label in prediction. The sets differ; both have the guarantee.
 
     Attributes
     ----------
@@ -72,7 +70,7 @@ class CAS(SmoothedMean):
 
     The published code sets the width of the band to 0 (its correction is commented out), evaluates
     the certificate anew for each point and step, and solves a linear programme for each in the
-    sparse case, which is what `Certificate.lower` does in closed form.
+    sparse case, where `Certificate.lower` has a closed form.
 
     References
     ----------
@@ -91,25 +89,7 @@ class CAS(SmoothedMean):
     array([1., 0.])
     """
 
-    def __init__(
-        self,
-        certificate: Certificate,
-        *,
-        alpha: Level = 0.1,
-        correction: str = "dkw",
-        eta: Level = 1e-3,
-        bounds: Bounds = (0, 1),
-        robust_at: str = "calibration",
-    ) -> None:
-        super().__init__(
-            certificate,
-            alpha=alpha,
-            correction=correction,
-            corrections=("dkw", "none"),
-            eta=eta,
-            bounds=bounds,
-            robust_at=robust_at,
-        )
+    _corrections = ("dkw", "none")
 
     def _calibration_values(self, samples: FloatArray) -> Means:
         m = samples.shape[-1]

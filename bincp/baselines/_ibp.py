@@ -1,10 +1,10 @@
 """Interval bound propagation: score bounds over a box of inputs, for small torch networks.
 
 A box [lower, upper] is pushed through the layers one by one. Each layer maps it to a box that holds
-every output in exact arithmetic, widened by what the rounding of a run of the layer, and of this
-computation, can add: for sums of n products, 2 (n + 4) eps times the sum of the sizes of the terms,
-which is more than the usual bound n eps / 2 for each of the two, in any order of summation; eps is
-that of the dtype of the network (1.2e-7 for float32).
+every output in exact arithmetic, widened by the most that rounding can add, in a run of the layer
+and in this computation. For sums of n products that is 2 (n + 4) eps times the sum of the sizes of
+the terms, which is more than the usual bound n eps / 2 for each of the two, in any order of
+summation; eps is that of the dtype of the network (1.2e-7 for float32).
 """
 
 from collections.abc import Callable, Iterator
@@ -47,8 +47,8 @@ def interval_bounds(model: Any, lower: Tensor, upper: Tensor) -> tuple[Tensor, T
     Parameters
     ----------
     model : torch.nn.Sequential
-        Of Linear, Conv2d (zero padding), ReLU, Flatten, AvgPool2d, BatchNorm2d and Dropout (both in
-        evaluation mode), possibly nested; on the device of the bounds.
+        Network of Linear, Conv2d (zero padding), ReLU, Flatten, AvgPool2d, BatchNorm2d and Dropout
+        (both in evaluation mode), possibly nested; on the device of the bounds.
     lower, upper : torch.Tensor, shape (n, ...)
         Bounds of each entry of each input, float32 or float64; for the linf ball of radius r
         around x, ``x.double() - r`` and ``x.double() + r``.
@@ -120,9 +120,9 @@ def tps_bounds(lower: Tensor, upper: Tensor, *, dtype: Any = None) -> tuple[Tens
     Parameters
     ----------
     lower, upper : torch.Tensor of float64, shape (n, K)
-        As from `interval_bounds`.
+        Bounds of the logits, for example from `interval_bounds`.
     dtype : torch.dtype, optional
-        Of the softmax whose results are to be within the bounds; torch.float32 if not given.
+        Dtype of the softmax whose results are to be within the bounds; torch.float32 if not given.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def _check_plain(name: str, module: Any) -> None:
         raise ValueError(f"`model` must not have its forward replaced, got one on {name}")
 
 
-# ---- rules, one a kind of layer ------------------------------------------------------------------
+# ---- one rule for each kind of layer ------------------------------------------------------------
 
 
 def _rules() -> dict[type, Callable[[Any, _Box], _Box]]:

@@ -1,7 +1,7 @@
-"""What the methods on the mean of the smoothed score share: bounds on it, on a unit scale.
+"""Methods on the mean of the smoothed score: their arguments, and means on a unit scale.
 
-The mean of a score in [low, high] is mapped to [0, 1], where a certificate bounds it: a score
-u in [0, 1] has the mean of P[u >= U], U uniform, so the mean is the probability of an event.
+The mean of a score in [low, high] is mapped to [0, 1], where a certificate bounds it: the mean of a
+score u in [0, 1] is the probability of the event u >= U, with U uniform and independent of u.
 """
 
 import math
@@ -32,11 +32,14 @@ Means = npt.NDArray[np.float64]
 class SmoothedMean(ThresholdMethod, ABC):
     """A robust method on sampled means: lower bounds in calibration, upper bounds in prediction.
 
-    If, for the clean test point, the value of its true label in calibration is at most v, and the
-    value of that label at the attacked input at least v, but for a probability `eta` of sampling
-    error, then the label is refused with probability at most (alpha - eta) + eta.
+    Let v be the conformity of the clean test point in calibration, under its true label. If the
+    conformity of that label at the attacked input is at least v, except with a probability `eta` of
+    sampling error, then the label is refused with probability at most (alpha - eta) + eta.
+
+    A subclass names its corrections, of which the first is the default.
     """
 
+    _corrections: tuple[str, ...]
     n_samples_: int | None
     n_test_samples_: int | None
 
@@ -44,16 +47,16 @@ class SmoothedMean(ThresholdMethod, ABC):
         self,
         certificate: Certificate,
         *,
-        alpha: Level,
-        correction: str,
-        corrections: tuple[str, ...],
-        eta: Level,
-        bounds: Bounds,
-        robust_at: str,
+        alpha: Level = 0.1,
+        correction: str | None = None,
+        eta: Level = 1e-3,
+        bounds: Bounds = (0, 1),
+        robust_at: str = "calibration",
     ) -> None:
         super().__init__(alpha=alpha)
         self.certificate = as_certificate(certificate)
-        self.correction = check_choice("correction", correction, corrections)
+        correction = self._corrections[0] if correction is None else correction
+        self.correction = check_choice("correction", correction, self._corrections)
         self.eta = check_level("eta", eta)
         self.bounds = check_bounds(bounds)
         self.robust_at = check_choice("robust_at", robust_at, SIDES)
@@ -62,7 +65,7 @@ class SmoothedMean(ThresholdMethod, ABC):
 
     @property
     def guarantee(self) -> str:
-        """What holds: "robust" (under attack), or "none" without a correction."""
+        """The guarantee: "robust" (under attack), or "none" without a correction."""
         return "none" if self.correction == "none" else "robust"
 
     def calibrate(self, true_scores: ArrayLike, *, n_test_samples: int | None = None) -> Self:
@@ -92,11 +95,7 @@ class SmoothedMean(ThresholdMethod, ABC):
         ValueError
             If the scores have a wrong shape or dtype, are NaN or outside `bounds`.
         """
-        samples = self._samples("true_scores", true_scores)
-        if samples.ndim != 2 or len(samples) == 0:
-            raise ValueError(
-                f"`true_scores` must have shape (n, m) with n, m >= 1, got {samples.shape}"
-            )
+        samples = self._true_samples(true_scores)
         m = samples.shape[1]
         m_test = (
             m if n_test_samples is None else check_integer("n_test_samples", n_test_samples, low=1)
@@ -130,15 +129,53 @@ class SmoothedMean(ThresholdMethod, ABC):
         self._require_calibrated()
         if self.n_test_samples_ is None:
             raise NotCalibratedError("call calibrate() before predicting from sampled scores")
-        samples = self._samples("scores", scores)
-        if samples.ndim != 3:
-            raise ValueError(f"`scores` must have shape (n, K, m'), got {samples.shape}")
+        samples = self._label_samples(scores)
         if samples.shape[2] != self.n_test_samples_:
             raise ValueError(
                 f"`scores` must have the m' = {self.n_test_samples_} samples calibrated for on the "
                 f"last axis, got {samples.shape[2]}; calibrate takes another m' as n_test_samples"
             )
         return self._accept(self._test_values(samples))
+
+    def calibration_conformity(self, true_scores: ArrayLike) -> Means:
+        """Return the conformity of calibration points; `tau_` is the `rank_`-th smallest of them.
+
+        Parameters
+        ----------
+        true_scores : array_like, shape (n, m)
+            As for `calibrate`, which this method does not need.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Lower bound on the mean score of each true label, mapped to [0, 1].
+
+        Raises
+        ------
+        ValueError
+            As for `calibrate`.
+        """
+        return self._calibration_values(self._true_samples(true_scores))
+
+    def conformity(self, scores: ArrayLike) -> Means:
+        """Return the conformity of labels; the set of an input holds those of at least `tau_`.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n, K, m')
+            As for `predict_set`; the method need not be calibrated, and takes any m'.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K)
+            Upper bound on the mean score of each label, mapped to [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If shape or dtype are wrong, or a score is NaN or outside `bounds`.
+        """
+        return self._test_values(self._label_samples(scores))
 
     @abstractmethod
     def _calibration_values(self, samples: FloatArray) -> Means:
@@ -151,6 +188,17 @@ class SmoothedMean(ThresholdMethod, ABC):
     def _samples(self, name: str, scores: ArrayLike) -> FloatArray:
         return sample_values(name, scores, -1, *self.bounds)
 
+    def _true_samples(self, true_scores: ArrayLike) -> FloatArray:
+        samples = self._samples("true_scores", true_scores)
+        check_points(samples)
+        return samples
+
+    def _label_samples(self, scores: ArrayLike) -> FloatArray:
+        samples = self._samples("scores", scores)
+        if samples.ndim != 3:
+            raise ValueError(f"`scores` must have shape (n, K, m'), got {samples.shape}")
+        return samples
+
     def _trivial_cause(self) -> str | None:
         if self.rank_ == 0 or self.n_test_samples_ is None:
             return super()._trivial_cause()
@@ -158,16 +206,25 @@ class SmoothedMean(ThresholdMethod, ABC):
         if self._test_values(worst)[0] < self.tau_:
             return None
         return (
-            "no mean score is below what the certificate and the error of sampling leave of the "
-            "calibration scores; a smaller radius, more samples, or a larger alpha would fix it"
+            "the certificate and the error of sampling lower the calibration scores so far that no "
+            "mean score is below them; a smaller radius, more samples or a larger "
+            "alpha would fix it"
+        )
+
+
+def check_points(samples: FloatArray) -> None:
+    """Refuse samples of the true labels that have another shape than (n, m)."""
+    if samples.ndim != 2 or len(samples) == 0:
+        raise ValueError(
+            f"`true_scores` must have shape (n, m) with n, m >= 1, got {samples.shape}"
         )
 
 
 def row_means(samples: FloatArray) -> Means:
-    """Return means over the last axis that depend on nothing but the samples of the row.
+    """Return means over the last axis, each of which depends on the samples of its row alone.
 
-    NumPy sums in another order where it casts or where the axis is not contiguous; two rows of
-    equal samples could then differ in the last place.
+    The order in which NumPy sums depends on casts and on strides, so that two rows of equal samples
+    could differ in the last place. Contiguous doubles are always summed in one order.
     """
     return np.asarray(np.ascontiguousarray(samples, np.float64).sum(axis=-1) / samples.shape[-1])
 

@@ -32,7 +32,7 @@ class RCP1:
     Parameters
     ----------
     certificate : Certificate
-        Of the smoothing scheme that draws the scores, for the ball to be robust against.
+        Certificate for the noise that produced the scores and the ball to defend against.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
 
@@ -41,7 +41,7 @@ class RCP1:
     tau_ : float
         Threshold: the `rank_`-th smallest score of the true labels, -inf for rank 0.
     rank_ : int
-        floor(alpha' (n + 1)); 0 where nothing but every label keeps the coverage.
+        floor(alpha' (n + 1)); 0 where only the set of all labels keeps the coverage.
     n_calibration_ : int
         n.
 
@@ -119,7 +119,7 @@ class RCP1:
         Parameters
         ----------
         scores : array_like, shape (n, K, 1)
-            Of the dtype calibrated with.
+            Scores of the dtype calibrated with.
 
         Returns
         -------

@@ -10,7 +10,6 @@ from bincp._utils.arrays import ArrayLike, as_scores
 from bincp._utils.levels import Level
 from bincp._utils.validation import check_integer, check_real
 from bincp.baselines._means import (
-    Bounds,
     Means,
     SmoothedMean,
     check_means,
@@ -30,7 +29,6 @@ _MEAN_BOUNDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "hoeffding": (hoeffding_lower, hoeffding_upper),
     "bernstein": (bernstein_lower, bernstein_upper),
 }
-CORRECTIONS = (*_MEAN_BOUNDS, "none")
 
 
 class RSCP(SmoothedMean):
@@ -51,12 +49,13 @@ class RSCP(SmoothedMean):
     Parameters
     ----------
     certificate : Certificate
-        Of the smoothing scheme that draws the scores, for the ball to be robust against. The
+        Certificate for the noise that produced the scores and the ball to defend against. The
         papers have Gaussian noise; any other certificate bounds a mean in [0, 1] as well.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
-    correction : {"hoeffding", "bernstein", "none"}
-        Confidence bound on each mean: Hoeffding's, as in [2]_; empirical Bernstein; or none.
+    correction : {"hoeffding", "bernstein", "none"}, optional
+        Confidence bound on each mean: Hoeffding's by default, as in [2]_; empirical Bernstein; or
+        none.
     eta : int, float, str, Decimal or Fraction
         Share of alpha spent on sampling error, in (0, alpha): half on each of the two means that
         matter, that of the clean test point and that at the attacked input (beta in [2]_ is
@@ -64,8 +63,8 @@ class RSCP(SmoothedMean):
     bounds : pair of float
         Known bounds of a score: (0, 1) for TPS, (-1, 0) for APS.
     robust_at : {"calibration", "test"}
-        Where the certificate is used: to lower the calibration values, or, as in the papers, to
-        raise the test values, at the cost of one evaluation for each label. Both accept the same
+        The side that uses the certificate: it lowers the calibration values or, as in the papers,
+        raises the test values, at the cost of one evaluation for each label. Both accept the same
         labels, up to rounding.
 
     Attributes
@@ -106,29 +105,11 @@ class RSCP(SmoothedMean):
     array([1., 0.])
     """
 
-    def __init__(
-        self,
-        certificate: Certificate,
-        *,
-        alpha: Level = 0.1,
-        correction: str = "hoeffding",
-        eta: Level = 1e-3,
-        bounds: Bounds = (0, 1),
-        robust_at: str = "calibration",
-    ) -> None:
-        super().__init__(
-            certificate,
-            alpha=alpha,
-            correction=correction,
-            corrections=CORRECTIONS,
-            eta=eta,
-            bounds=bounds,
-            robust_at=robust_at,
-        )
+    _corrections = (*_MEAN_BOUNDS, "none")
 
     @property
     def guarantee(self) -> str:
-        """What holds: "robust" (under attack), or "none" for sampled means without a correction."""
+        """The guarantee: "robust" (under attack), or "none" for uncorrected sampled means."""
         return "robust" if self._is_exact() else super().guarantee
 
     def calibrate_exact(self, means: ArrayLike) -> Self:
@@ -235,13 +216,13 @@ class RankedRSCP(RSCP):
     Parameters
     ----------
     certificate : Certificate
-        As in `RSCP`.
+        Certificate, as in `RSCP`.
     tuning_scores : array_like, any shape
         Scores of the true labels of the tuning points, with or without noise, all taken alike.
     seed : int
-        Of the random numbers that break ties.
+        Seed of the random numbers that break ties.
     alpha, correction, eta, robust_at
-        As in `RSCP`.
+        The same as in `RSCP`.
     b : float, optional
         Share of the tuning scores below the middle of the sigmoid; alpha if not given (the paper
         has 1 - alpha, for scores where small means good agreement).

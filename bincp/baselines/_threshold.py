@@ -1,4 +1,4 @@
-"""What the methods here share: a conformal threshold, and label sets by comparison with it."""
+"""The common part of all methods: a conformal threshold, and sets by comparison with it."""
 
 import math
 import warnings
@@ -20,22 +20,23 @@ SIDES = ("calibration", "test")
 
 
 class ThresholdMethod:
-    """A method that accepts a label iff its value reaches a conformal threshold.
+    """A method that accepts a label iff its conformity reaches a threshold.
 
-    The threshold is the j-th smallest of n calibration values, j = floor((alpha - spent) (n + 1)),
-    or -inf for j = 0. If the value of the clean test point under its true label is exchangeable
-    with them, it lies below the threshold with probability at most alpha - spent.
+    The threshold is the j-th smallest conformity of n calibration points, where
+    j = floor((alpha - spent) (n + 1)), or -inf for j = 0. If the conformity of the clean test point
+    under its true label is exchangeable with them, it lies below the threshold with probability at
+    most alpha - spent.
     """
 
     @property
     def guarantee(self) -> str:
-        """What holds: "robust" (under attack), "clean" (without one) or "none"."""
+        """The guarantee: "robust" (under attack), "clean" (without one) or "none"."""
         return "clean"
 
     tau_: float
     rank_: int
     n_calibration_: int
-    _spent: Fraction  # of alpha, on the error of sampling
+    _spent: Fraction  # the part of alpha that is spent on the error of sampling
 
     def __init__(self, *, alpha: Level) -> None:
         self.alpha = check_level("alpha", alpha)
@@ -54,7 +55,7 @@ class ThresholdMethod:
         self.rank_, self.n_calibration_ = rank, n
 
     def _trivial_cause(self) -> str | None:
-        """Return why every label will be in every set, and what would fix it, else None."""
+        """Say why every label will be in every set and how to fix it, or return None."""
         if self.rank_ == 0:
             return too_few_points(self.n_calibration_, self.alpha, self._spent)
         return None
@@ -102,6 +103,6 @@ def check_label_scores(value: ArrayLike, *, name: str = "scores") -> tuple[Float
 
 
 def check_same_dtype(dtype: str, calibrated: str) -> None:
-    """Refuse scores that were rounded otherwise than those of the calibration set."""
+    """Refuse scores of another dtype: they are rounded otherwise than those of calibration."""
     if dtype != calibrated:
         raise ValueError(f"`scores` must have the dtype calibrated with, {calibrated}, got {dtype}")

@@ -1,4 +1,4 @@
-"""Conformal prediction that knows of no attack: on clean scores, and on means of noisy ones."""
+"""Conformal prediction without protection: on clean scores, and on means of noisy scores."""
 
 from typing import Self
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
-from bincp.baselines._means import finite_means, sampled_scores
+from bincp.baselines._means import check_points, finite_means, sampled_scores
 from bincp.baselines._threshold import (
     ThresholdMethod,
     check_label_scores,
@@ -127,7 +127,7 @@ class SmoothedCP(ThresholdMethod):
     Attributes
     ----------
     tau_, rank_, n_calibration_
-        As in `VanillaCP`.
+        The same as in `VanillaCP`.
     n_samples_ : int
         m.
     dtype_ : str
@@ -173,10 +173,7 @@ class SmoothedCP(ThresholdMethod):
             If the scores have a wrong shape or dtype, or are not finite.
         """
         samples, dtype = sampled_scores("true_scores", true_scores)
-        if samples.ndim != 2 or len(samples) == 0:
-            raise ValueError(
-                f"`true_scores` must have shape (n, m) with n, m >= 1, got {samples.shape}"
-            )
+        check_points(samples)
         self._fit(finite_means("true_scores", samples))
         self.n_samples_, self.dtype_ = samples.shape[1], dtype
         self._warn_if_trivial()

@@ -85,7 +85,7 @@ class VRCP(ThresholdMethod):
 
     @property
     def guarantee(self) -> str:
-        """What holds: "robust" (under attack)."""
+        """The guarantee: "robust" (under attack)."""
         return "robust"
 
     def calibrate(self, true_scores: ArrayLike, *, lower: ArrayLike | None = None) -> Self:
@@ -177,7 +177,7 @@ class LipRCP(ThresholdMethod):
     """Robust conformal prediction from a Lipschitz constant of the score (Lip-RCP).
 
     A score that is L-Lipschitz in the input changes by at most L r in a ball of radius r, so its
-    bounds cost nothing: `VRCP` with the bounds score -+ L r.
+    bounds need no verifier: the method is `VRCP` with the bounds score - L r and score + L r.
 
     Guarantee: that of `VRCP`, if `lipschitz` is a Lipschitz constant of the score of *each label*
     (of the score itself: the softmax and the like included) in the norm of the ball.
@@ -194,7 +194,8 @@ class LipRCP(ThresholdMethod):
     bounds : pair of float, optional
         Bounds of the score, e.g. (0, 1), to which its bounds over the ball are cut.
     robust_at : {"calibration", "test"}
-        Where L r is subtracted, or added. Both accept the same labels, up to rounding.
+        The side that is moved: L r is subtracted in calibration or added at test. Both accept the
+        same labels, up to rounding.
 
     Attributes
     ----------
@@ -244,7 +245,7 @@ class LipRCP(ThresholdMethod):
 
     @property
     def guarantee(self) -> str:
-        """What holds: "robust" (under attack)."""
+        """The guarantee: "robust" (under attack)."""
         return "robust"
 
     def calibrate(self, true_scores: ArrayLike) -> Self:
@@ -270,8 +271,7 @@ class LipRCP(ThresholdMethod):
         ValueError
             If the scores have a wrong shape or dtype, are NaN or outside `bounds`.
         """
-        values, _ = check_true_scores(true_scores)
-        self._fit(self._moved("true_scores", values, "calibration", -1))
+        self._fit(self.calibration_conformity(true_scores))
         self._warn_if_trivial()
         return self
 
@@ -295,8 +295,50 @@ class LipRCP(ThresholdMethod):
             If the scores have a wrong shape or dtype, are NaN or outside `bounds`.
         """
         self._require_calibrated()
+        return self._accept(self.conformity(scores))
+
+    def calibration_conformity(self, true_scores: ArrayLike) -> FloatArray:
+        """Return the conformity of calibration points; `tau_` is the `rank_`-th smallest of them.
+
+        Parameters
+        ----------
+        true_scores : array_like, shape (n,)
+            As for `calibrate`, which this method does not need.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Lower bounds of the scores over the ball, or, with ``robust_at="test"``, the scores.
+
+        Raises
+        ------
+        ValueError
+            As for `calibrate`.
+        """
+        values, _ = check_true_scores(true_scores)
+        return self._moved("true_scores", values, "calibration", -1)
+
+    def conformity(self, scores: ArrayLike) -> FloatArray:
+        """Return the conformity of labels; the set of an input holds those of at least `tau_`.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n, K)
+            As for `predict_set`; the method need not be calibrated.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K)
+            Upper bounds of the scores over the ball, or, with ``robust_at="calibration"``, the
+            scores.
+
+        Raises
+        ------
+        ValueError
+            As for `predict_set`.
+        """
         values, _ = check_label_scores(scores)
-        return self._accept(self._moved("scores", values, "test", 1))
+        return self._moved("scores", values, "test", 1)
 
     def _moved(self, name: str, scores: FloatArray, side: str, sign: int) -> FloatArray:
         """Return the bounds of scores over the ball, or the scores on the side without them."""

@@ -1,31 +1,42 @@
 """The command line, ``bincp COMMAND`` or ``python -m bincp COMMAND``.
 
-A command returns a report, which `main` prints as text or as JSON; what can be wrong with the
-command line itself is found before any work is done. Exit status: 0 done, 1 failed with one line
-``bincp: error: ...`` on stderr, 2 wrong usage.
+A command returns a report, which `main` prints as text or as JSON. Errors in the command line
+itself are found before any work is done.
+
+Exit status: 0 done; 1 failed, with one line ``bincp: error: ...`` on stderr, and no file was
+written; 2 wrong usage; 130 ended by Ctrl-C, as shells report it. A reader that stops early, such as
+``head``, and a closed stdout are no failure.
 """
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 
+from bincp._utils import interrupt
 from bincp._utils.version import __version__
-from bincp.cli._arguments import UsageError
+from bincp.cli._arguments import Parser, UsageError
 from bincp.cli._bench import add_bench
 from bincp.cli._calibrate import add_calibrate
 from bincp.cli._certify import add_certify
 from bincp.cli._demo import add_demo
 from bincp.cli._plan import add_plan
 from bincp.cli._predict import add_predict
-from bincp.cli._report import one_line, one_line_warnings, plain
+from bincp.cli._report import (
+    Report,
+    drop_stdout,
+    one_line,
+    one_line_warnings,
+    plain,
+    show,
+    tell,
+)
 
 __all__ = ["main"]
 
 FAILURES = (OSError, ValueError, TypeError, RuntimeError, ImportError, MemoryError)
 
-INTERRUPTED = 130  # what a shell reports for a process that Ctrl-C ended
+INTERRUPTED = 130  # the status that shells report of a process that Ctrl-C ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 done, 1 failed, 2 wrong usage.
+        Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 
     Examples
     --------
@@ -52,33 +63,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     try:
-        _run(argv)
-    except SystemExit as stop:  # argparse has said why
-        return int(stop.code or 0)
+        interrupt.catch()
+        return _print(*_run(argv))
+    except SystemExit as stop:  # argparse has printed the help, or why the usage is wrong
+        return _flush(int(stop.code or 0))
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader has seen enough; Python flushes once more at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except FAILURES as error:
-        print(f"bincp: error: {one_line(error)}", file=sys.stderr)
+        tell(f"bincp: error: {one_line(error)}")
         return 1
+
+
+def _run(argv: Sequence[str] | None) -> tuple[Report, bool]:
+    """Return the report of the command, and whether it is wanted as JSON."""
+    arguments = _parser().parse_args(argv)
+    parser: Parser = arguments.parser
+    with one_line_warnings():
+        try:
+            return arguments.run(arguments), arguments.json
+        except UsageError as error:
+            parser.error(one_line(error))
+
+
+def _print(report: Report, as_json: bool) -> int:
+    """Print a report and return the exit status: written files stay written, and are no failure."""
+    try:
+        show(json.dumps(plain(report.data)) if as_json else report.text)
+    except BrokenPipeError:  # the reader has seen enough
+        drop_stdout()
+    except OSError as error:
+        drop_stdout()
+        problem = f"the report could not be printed: {one_line(error)}"
+        if not report.files():
+            tell(f"bincp: error: {problem}")
+            return 1
+        tell(f"bincp: warning: {problem}; wrote {', '.join(report.files())}")
     return 0
 
 
-def _run(argv: Sequence[str] | None) -> None:
-    arguments = _parser().parse_args(argv)
-    with one_line_warnings():
-        try:
-            report = arguments.run(arguments)
-        except UsageError as error:
-            arguments.parser.error(one_line(error))
-    print(json.dumps(plain(report.data)) if arguments.json else report.text)
-    sys.stdout.flush()
+def _flush(status: int) -> int:
+    """Flush stdout now, where a reader that has gone can be ignored, and return the status."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        drop_stdout()
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bincp",
         description=(
             "Conformal prediction sets that keep their coverage under attack.\n\n"
@@ -86,7 +120,8 @@ def _parser() -> argparse.ArgumentParser:
             "random noise, `bincp calibrate` finds the decision rule, and `bincp predict`\n"
             "applies it; `bincp plan` says beforehand how many samples are worth drawing."
         ),
-        epilog="Exit status: 0 done, 1 failed, 2 wrong usage. `bincp COMMAND --help` says more.",
+        epilog="Exit status: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C.\n"
+        "`bincp COMMAND --help` says more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"bincp {__version__}")

@@ -1,4 +1,4 @@
-"""Arguments that the commands share, and the conversion of what was written."""
+"""Arguments that the commands share, and the conversion of their text."""
 
 import argparse
 import inspect
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bincp._utils.levels import as_fraction, check_level
-from bincp._utils.validation import check_integer, check_real
+from bincp._utils.validation import check_integer, check_real, check_threshold
 from bincp.certificates import registered
 from bincp.cli._report import Report, one_line
 
@@ -21,19 +21,30 @@ Noise and ball are written name:parameter=value,parameter=value, for example
   splitting-noise:half_width=0.25       l1:r=10/255
   block-ablation:size=5,height=32,width=32   patch:height=4,width=4
 Radii are in the units of the array that gets the noise: if that holds pixels
-scaled to [0, 1], a radius of 2/255 is two grey levels. An unknown name or
-parameter is answered by those that are known."""
+scaled to [0, 1], a radius of 2/255 is two grey levels. The error for an
+unknown name or parameter lists the known ones."""
 
-OUTPUTS = "An existing file is replaced, and only once the new one is complete."
+OUTPUTS = "An existing file is replaced once the new one is complete."
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that takes every negative number for a value: -5e-1, -1. and -inf, too.
+
+    The parser of the standard library takes -0.5 for a value, and these for unknown options.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)", re.IGNORECASE)
 
 
 class UsageError(ValueError):
-    """A command line that cannot be meant."""
+    """A command line that asks for something impossible."""
 
 
 @contextmanager
 def as_usage() -> Iterator[None]:
-    """Take errors of what the command line said for errors of usage."""
+    """Report errors about the values of options as errors of usage."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -53,7 +64,7 @@ def converter(convert: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def level(name: str, *, closed_high: bool = False) -> Callable[[str], str]:
-    """Check a level and keep it as it was written: it decides a rank."""
+    """Return a converter that checks a level and keeps its decimal, which decides a rank."""
 
     def convert(text: str) -> str:
         check_level(name, text, closed_high=closed_high)
@@ -68,6 +79,10 @@ def integer(name: str, *, low: int = 1, high: int | None = None) -> Callable[[st
 
 def positive(name: str) -> Callable[[str], float]:
     return converter(lambda text: check_real(name, _number(text), low=0, open_low=True))
+
+
+def threshold(name: str) -> Callable[[str], float]:
+    return converter(lambda text: check_threshold(name, _number(text)))
 
 
 @converter
@@ -133,7 +148,7 @@ def _parameters(cls: type) -> dict[str, bool]:
 
 
 def _number(text: str) -> int | float | None:
-    """Return an integer as one, a decimal or a fraction such as 2/255 as a float, none as None."""
+    """Return an int, or a float from a decimal or a fraction such as 2/255, or None from "none"."""
     if text.strip().lower() == "none":
         return None
     try:
@@ -177,8 +192,8 @@ def add_eta(parser: argparse.ArgumentParser) -> None:
         "--eta",
         type=level("eta"),
         default="0.001",
-        help="part of alpha, itself a probability, that clopper-pearson spends on the "
-        "sampling error (default 0.001)",
+        help="share of alpha that clopper-pearson spends on the error of sampling, in (0, alpha) "
+        "(default 0.001)",
     )
 
 
@@ -202,5 +217,5 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, required: bool = True
 def add_key_argument(parser: argparse.ArgumentParser, usual: str) -> None:
     parser.add_argument(
         "--key",
-        help=f"name of the array in a .npz file (default: the only one, or {usual})",
+        help=f"name of the array of SCORES in a .npz file (default: {usual}, or the only array)",
     )

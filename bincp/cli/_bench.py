@@ -20,12 +20,13 @@ def add_bench(commands: Any) -> None:
         _bench,
         "bench",
         "certified bounds a second, beside NumPy and SciPy",
-        "Measure how many certified lower bounds each built-in operator gives a second, one\n"
-        "probability a call and an array of them a call, beside the NumPy or SciPy\n"
-        "expression that one would write for it (which does not round to the safe side).",
+        "Measure how many certified lower bounds each built-in operator gives a second,\n"
+        "for one probability a call and for an array of them a call. Beside it stands the\n"
+        "NumPy or SciPy expression for the same bound, which does not round to the safe\n"
+        "side.",
         "Example:\n  bincp bench --only Gaussian SparseFlip\n\n"
-        "Each ratio is ours over the expression: above 1, ours is faster. Both take turns in\n"
-        "one process, and the fastest turn counts.",
+        "Each ratio is ours over the expression: above 1, ours is faster. Both take turns\n"
+        "in one process, and the fastest turn counts.",
     )
     parser.add_argument(
         "--only", nargs="+", metavar="SCHEME", help="smoothing schemes by class name (default all)"
@@ -88,7 +89,7 @@ def _selected(names: list[str] | None) -> list[Case]:
 
 
 def _machine() -> dict[str, str]:
-    """Return what the figures depend on."""
+    """Return the versions and the processor, on which the figures depend."""
     return {
         "bincp": __version__,
         "Python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Each built-in scheme once, with the expression that one would write for its lower bound."""
+"""Each built-in scheme once, with the NumPy or SciPy expression for its lower bound."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

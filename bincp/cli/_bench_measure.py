@@ -22,7 +22,7 @@ class Throughput:
     Parameters
     ----------
     smoothing, ball : str
-        What was measured.
+        The pair that was measured.
     baseline : str
         The expression that it was compared with.
     scalar, scalar_baseline : float
@@ -30,7 +30,7 @@ class Throughput:
     batch, batch_baseline : float
         Bounds a second, one call for all probabilities.
     largest_difference : float
-        Between the two results over the probabilities.
+        Largest difference of the two results over the probabilities.
     """
 
     smoothing: str
@@ -55,13 +55,13 @@ def measure(
 ) -> Iterator[Throughput]:
     """Measure the throughput of certificates, one case after the other.
 
-    Ours and the baseline take turns, and the fastest turn of each counts, so that what else the
-    machine does disturbs the comparison little.
+    The certificate and its baseline take turns, and the fastest turn of each counts, so that other
+    programs on the machine disturb the comparison little.
 
     Parameters
     ----------
     cases : sequence of Case, optional
-        By default `CASES`: each built-in operator once.
+        Pairs to measure; by default `CASES`, each built-in operator once.
     n_probabilities : int, optional
         Length of the array, at least 1.
     seconds : float, optional

@@ -5,8 +5,13 @@ from decimal import ROUND_FLOOR
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from bincp._utils.arrays import as_counts
+from bincp._utils.levels import check_level
 from bincp.calibration import BinCP
-from bincp.calibration._clopper_pearson import CORRECTIONS
+from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
 from bincp.certificates import certify
 from bincp.cli._arguments import (
     OUTPUTS,
@@ -21,8 +26,9 @@ from bincp.cli._arguments import (
     converter,
     integer,
     level,
+    threshold,
 )
-from bincp.cli._files import output_file, read_array
+from bincp.cli._files import has_array, output_file, read_array
 from bincp.cli._report import Report, rounded
 
 
@@ -34,13 +40,24 @@ def add_calibrate(commands: Any) -> None:
         "find the decision rule from sampled scores of the true labels",
         "Find the decision rule (tau, k): a label is in the prediction set iff at least k\n"
         "of its scores reach tau. SCORES holds, for each of n calibration points, m scores\n"
-        "of its true label under random noise: an array (n, m) of floats, larger meaning\n"
-        "better agreement.",
+        "of its true label under random noise: an array (n, m) of floats, where larger\n"
+        "means better agreement. Or it holds the scores of all K labels, (n, K, m), and\n"
+        "the true labels come from --labels, or from `labels` in the same .npz file.",
         "Example:\n"
         "  bincp calibrate true_scores.npy --smoothing gaussian:sigma=0.25 \\\n"
-        f"      --ball l2:r=0.12 --n-classes 10 --out rule.json\n\n{SPECS}\n\n{OUTPUTS}",
+        "      --ball l2:r=0.12 --n-classes 10 --out rule.json\n"
+        "  bincp calibrate scores.npy --labels labels.npy \\\n"
+        "      --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 --out rule.json\n\n"
+        f"{SPECS}\n\n{OUTPUTS}",
     )
     parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file")
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="true labels (n,), integers in [0, K), where SCORES is (n, K, m); a .npz file holds "
+        "`labels` or one array",
+    )
     add_spec_arguments(parser)
     parser.add_argument(
         "--out", type=Path, required=True, metavar="RULE", help="JSON file to write"
@@ -55,21 +72,37 @@ def add_calibrate(commands: Any) -> None:
     )
     fixed.add_argument(
         "--tau",
-        type=converter(float),
+        type=threshold("tau"),
         help="threshold, chosen without the calibration and test data; p is calibrated",
     )
     parser.add_argument(
         "--correction",
         choices=CORRECTIONS,
         default="mixture",
-        help='of the sampling error (default mixture); "none" has no finite-sample guarantee',
+        help="correction for finitely many samples (default mixture); none has no finite-sample "
+        "guarantee",
     )
     add_eta(parser)
+    parser.add_argument(
+        "--union",
+        choices=UNIONS,
+        default=UNIONS[0],
+        help="how clopper-pearson splits eta over its confidence bounds: eta / (n + K) each, or "
+        "eta / 2 each (default %(default)s)",
+    )
+    parser.add_argument(
+        "--guarantee",
+        type=_guarantee,
+        default="marginal",
+        metavar="GUARANTEE",
+        help="marginal (default), on average over calibration sets, or, for mixture, "
+        "training-conditional:delta=DELTA, for all but a share DELTA of them",
+    )
     parser.add_argument(
         "--n-classes",
         type=integer("n_classes"),
         metavar="K",
-        help="number of labels; needed by clopper-pearson",
+        help="number of labels; needed by clopper-pearson where SCORES is (n, m)",
     )
     parser.add_argument(
         "--n-test-samples",
@@ -77,12 +110,21 @@ def add_calibrate(commands: Any) -> None:
         metavar="M",
         help="scores of each label at prediction, m' (default: as many as in SCORES)",
     )
-    add_key_argument(parser, "true_scores")
+    add_key_argument(parser, "true_scores or scores")
+
+
+@converter
+def _guarantee(text: str) -> str | tuple[str, str]:
+    if text == "marginal":
+        return text
+    kind, _, delta = text.partition(":delta=")
+    if kind != "training-conditional":
+        raise ValueError(f"must be marginal or training-conditional:delta=DELTA, got {text!r}")
+    check_level("delta", delta)
+    return kind, delta
 
 
 def _calibrate(arguments: argparse.Namespace) -> Report:
-    if arguments.correction == "clopper-pearson" and arguments.n_classes is None:
-        raise UsageError("--n-classes is needed with --correction clopper-pearson")
     with as_usage():
         rule = BinCP(
             certify(arguments.smoothing, arguments.ball),
@@ -90,14 +132,13 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
             p=arguments.p,
             tau=arguments.tau,
             correction=arguments.correction,
+            union=arguments.union,
             eta=arguments.eta,
+            guarantee=arguments.guarantee,
         )
-    target = output_file(arguments.out, [arguments.scores])
-    rule.calibrate(
-        read_array(arguments.scores, arguments.key, "true_scores"),
-        n_classes=arguments.n_classes,
-        n_test_samples=arguments.n_test_samples,
-    )
+    target = output_file(arguments.out, [arguments.scores, arguments.labels])
+    true_scores, n_classes = _true_scores(arguments)
+    rule.calibrate(true_scores, n_classes=n_classes, n_test_samples=arguments.n_test_samples)
     rule.save(target)
     return Report(
         {**_rule_data(rule), "out": str(arguments.out)},
@@ -107,11 +148,51 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
     )
 
 
+def _true_scores(arguments: argparse.Namespace) -> tuple[npt.NDArray[Any], int | None]:
+    """Return the scores (n, m) of the true labels and the number K of labels, if it is known."""
+    usual = ("true_scores", "scores") if arguments.labels is None else ("scores",)
+    scores = read_array(arguments.scores, arguments.key, *usual)
+    if scores.ndim != 3 and arguments.labels is None:
+        if arguments.correction == "clopper-pearson" and arguments.n_classes is None:
+            raise UsageError("--n-classes is needed with --correction clopper-pearson")
+        return scores, arguments.n_classes
+    if scores.ndim != 3 or 0 in scores.shape:
+        raise ValueError(
+            f"{arguments.scores}: with labels, the scores must have shape (n, K, m) with "
+            f"n, K, m >= 1, got {scores.shape}"
+        )
+    n, n_classes, _ = scores.shape
+    if arguments.n_classes not in (None, n_classes):
+        raise UsageError(
+            f"--n-classes must be the K = {n_classes} of the scores, got {arguments.n_classes}"
+        )
+    labels = as_counts("labels", _labels(arguments), high=n_classes - 1)
+    if labels.shape != (n,):
+        raise ValueError(f"`labels` must have shape {(n,)}, one for each point, got {labels.shape}")
+    return scores[np.arange(n), labels], n_classes
+
+
+def _labels(arguments: argparse.Namespace) -> npt.NDArray[Any]:
+    """Read the true labels from their own file, or from that of the scores."""
+    path = arguments.labels
+    if path is None:
+        path = arguments.scores
+        if not has_array(path, "labels"):
+            raise ValueError(
+                f"{path}: scores (n, K, m) of all labels need the true labels: give --labels "
+                "FILE, or `labels` in the same .npz file"
+            )
+    return read_array(path, "labels" if path == arguments.scores else None, "labels")
+
+
 def _rule_data(rule: BinCP) -> dict[str, Any]:
     return {
         "certificate": rule.certificate_description,
         "alpha": str(rule.alpha),
         "correction": rule.correction,
+        "union": rule.union if rule.correction == "clopper-pearson" else None,
+        "guarantee": "marginal" if rule.delta is None else "training-conditional",
+        "delta": None if rule.delta is None else str(rule.delta),
         "eta": str(rule.eta) if rule.correction == "clopper-pearson" else None,
         "tau": rule.tau_,
         "min_count": rule.min_count_,

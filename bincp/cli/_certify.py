@@ -44,7 +44,9 @@ def add_certify(commands: Any) -> None:
     add_spec_arguments(parser, required=False)
     parser.add_argument("--p", type=probability, nargs="+", help="probabilities, in [0, 1]")
     parser.add_argument(
-        "--list", action="store_true", help="list what can be certified, and nothing else"
+        "--list",
+        action="store_true",
+        help="only list the pairs of noise and ball that can be certified",
     )
     parser.add_argument(
         "--plot",

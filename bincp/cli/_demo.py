@@ -53,7 +53,7 @@ def add_demo(commands: Any) -> None:
         "--seed",
         type=integer("seed", low=0, high=2**64 - 1),
         default=demo.Settings.seed,
-        help="of the split, the network, the noise and the attack (default %(default)s)",
+        help="seed of the split, the network, the noise and the attack (default %(default)s)",
     )
     picture = parser.add_mutually_exclusive_group()
     picture.add_argument(
@@ -144,7 +144,7 @@ def _demo_table(result: demo.Result) -> str:
 DEMO_LEGEND = """\
 radius   of the l2 ball of perturbations, for pixels in [0, 1]
 tau, k   a label is in BinCP's set iff at least k of m noisy scores reach tau
-cert. p  what an attack leaves, at worst, of the chance that a score reaches tau
+cert. p  chance that a score reaches tau, at least, under the worst attack
 clean    percentage of the test images whose set holds the true label
 attack   the same after projected gradient descent in the ball; against BinCP it
          follows the gradient of the smoothed network
@@ -157,12 +157,12 @@ DEMO_ASSUMPTIONS = (
     "average over calibration sets, images and noise, if: calibration images and test images "
     "before the attack are exchangeable; the network was not trained or chosen on the calibration "
     "images; and the attacker does not know the noise that is drawn at test time. Nothing is "
-    "assumed of the network."
+    "assumed about the network."
 )
 
 
 def _demo_summary(result: demo.Result) -> str:
-    """Say what the rows show, whatever that is."""
+    """Summarise the rows in sentences."""
     settings = result.settings
     last = max(result.rows, key=lambda row: row.radius)
     lowest = min(row.bincp.coverage_attacked for row in result.rows)

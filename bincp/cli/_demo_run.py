@@ -40,10 +40,10 @@ PACKAGES = {
 }
 N_IMAGES = 1797
 N_CLASSES = 10
-ETA = "0.001"  # of alpha, spent on sampling error
+ETA = "0.001"  # the share of alpha that is spent on the error of sampling
 BATCH_SIZE = 128
 SAMPLING_BATCH_SIZE = 4096
-BLUE, ORANGE = "#0072b2", "#d55e00"  # told apart by the colour-blind
+BLUE, ORANGE = "#0072b2", "#d55e00"  # colour-blind readers can tell these apart
 
 Images = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ Sets = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Settings:
-    """What the demo runs.
+    """Settings of the demo.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Settings:
     n_samples : int
         Noise draws for each image, m, in calibration and in prediction.
     seed : int
-        Of the split, the network, the noise and the attack.
+        Seed of the split, the network, the noise and the attack.
     sigma : float
         Standard deviation of the noise, for pixels in [0, 1].
     n_train, n_calibration, n_test : int
@@ -129,7 +129,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method did on the test images, as they are and under attack.
+    """Coverage and set size of a method on the test images, clean and under attack.
 
     Parameters
     ----------
@@ -152,11 +152,11 @@ class Row:
     Parameters
     ----------
     radius : float
-        Of the l2 ball, for pixels in [0, 1].
+        Radius of the l2 ball, for pixels in [0, 1].
     tau, min_count, certified_p
         BinCP's decision rule: ``tau_``, ``min_count_`` and ``certified_p_`` of `BinCP`.
     bincp, vanilla : Outcome
-        Of BinCP, and of split conformal prediction with the same network without noise.
+        Outcomes of BinCP, and of split conformal prediction with the same network without noise.
     """
 
     radius: float
@@ -175,7 +175,7 @@ class Result:
     ----------
     settings : Settings
     accuracy : float
-        Of the network on clean test images, without noise.
+        Accuracy of the network on clean test images, without noise.
     rows : tuple of Row
         One for each radius, in the order of the settings.
     """
@@ -239,12 +239,12 @@ def plot(result: Result) -> "Figure":
     Parameters
     ----------
     result : Result
-        Of `run`.
+        The return value of `run`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Not shown anywhere, and unknown to pyplot; save it by ``savefig``.
+        A figure that pyplot does not know and nothing shows; save it by ``savefig``.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -293,7 +293,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def require_packages() -> None:
-    """Say what must be installed, where something is missing."""
+    """Raise an error that names the packages to install, if one is missing."""
     missing = [
         name for module, name in PACKAGES.items() if importlib.util.find_spec(module) is None
     ]
@@ -384,7 +384,7 @@ class _Trial:
         return float(np.sort(plain_scores)[rank - 1]) if rank else -math.inf
 
     def measure(self, radius: float, rule: BinCP, vanilla_threshold: float) -> Row:
-        """Try both methods on the images and on what the attack on each makes of them."""
+        """Measure both methods on clean images and on images that an attack on each has moved."""
 
         def robust_sets(images: Images) -> Sets:
             return rule.predict_set_from_counts(self._counts(images, rule.tau_))

@@ -1,7 +1,5 @@
 """Files that the commands read and write, checked before any work is done."""
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp.cli._arguments import UsageError
+from bincp.cli._report import one_line
 
 
-def read_array(path: Path, key: str | None, usual_key: str) -> npt.NDArray[Any]:
-    """Return the array of a .npy file, mapped, not read; or the one of that key of a .npz file."""
+def read_array(path: Path, key: str | None, *usual_keys: str) -> npt.NDArray[Any]:
+    """Return the array of a .npy file, mapped into memory, or one array of a .npz file.
+
+    Without a key that is the first of the usual keys that the .npz file has, or its only array.
+    """
     with open(path, "rb") as stream:
         magic = stream.read(6)
         stream.seek(0)
@@ -24,24 +26,42 @@ def read_array(path: Path, key: str | None, usual_key: str) -> npt.NDArray[Any]:
                 return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
             if magic[:4] == b"PK\x03\x04":
                 with np.load(stream, allow_pickle=False) as archive:
-                    return np.asarray(archive[_choose_key(archive.files, key, usual_key)])
-        except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-            raise ValueError(f"{path}: {error}") from None
+                    return np.asarray(archive[_choose_key(archive.files, key, usual_keys)])
+        except Exception as error:  # a damaged header makes NumPy raise almost anything
+            raise ValueError(f"{path}: {one_line(error)}") from None
     raise ValueError(f"{path}: must be a .npy or .npz file that NumPy wrote, got something else")
 
 
-def _choose_key(keys: list[str], key: str | None, usual_key: str) -> str:
-    if key is None:
-        key = keys[0] if len(keys) == 1 else usual_key
-    if key not in keys:
-        raise ValueError(f"`--key` must be one of {', '.join(keys)}, got {key!r}")
-    return key
+def has_array(path: Path, key: str) -> bool:
+    """Say if a file that `read_array` has read is a .npz file with this key."""
+    with open(path, "rb") as stream:
+        if stream.read(4) != b"PK\x03\x04":
+            return False
+        stream.seek(0)
+        with np.load(stream, allow_pickle=False) as archive:
+            return key in archive.files
+
+
+def _choose_key(keys: list[str], key: str | None, usual_keys: Sequence[str]) -> str:
+    holds = f"the file holds {', '.join(keys) or 'no array'}"
+    if key is not None:
+        if key not in keys:
+            raise ValueError(f"`--key` must be the name of an array, got {key!r}; {holds}")
+        return key
+    for usual in usual_keys:
+        if usual in keys:
+            return usual
+    if len(keys) == 1:
+        return keys[0]
+    raise ValueError(
+        f"must hold an array named {' or '.join(usual_keys)}, or a single array; {holds}"
+    )
 
 
 def output_file(
     path: Path, inputs: Sequence[Path | None], *, suffixes: Sequence[str] | None = None
 ) -> Path:
-    """Return where to write, or refuse before any work is done."""
+    """Return the file that will be written, or refuse it before any work is done."""
     if suffixes is not None and path.suffix not in suffixes:
         raise UsageError(f"the output must end in {' or '.join(suffixes)}, got {path}")
     target = path.resolve()  # a symbolic link stays one
@@ -55,6 +75,7 @@ def output_file(
 
 
 def picture_file(path: Path | None) -> Path | None:
+    """Return the file that a picture will be written to, or refuse it before any work is done."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     formats = sorted(f".{name}" for name in FigureCanvasAgg.get_supported_filetypes())

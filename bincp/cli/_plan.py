@@ -1,4 +1,4 @@
-"""``bincp plan``: what a calibration will find, before any model call."""
+"""``bincp plan``: the least count that a calibration will find, before any model call."""
 
 import argparse
 from pathlib import Path
@@ -27,7 +27,7 @@ def add_plan(commands: Any) -> None:
         commands,
         _plan,
         "plan",
-        "what a calibration will find, before any model call",
+        "the least count that a calibration will find, before any model call",
         "Print the least count k of m' scores that a calibration will ask of a label, for\n"
         "each correction, with the number of draws that a prediction will take. It\n"
         "depends on no scores.",

@@ -39,9 +39,9 @@ def add_predict(commands: Any) -> None:
         "--labels",
         type=Path,
         metavar="FILE",
-        help="true labels (n,), integers in [0, K); a .npz file holds one array or `labels`",
+        help="true labels (n,), integers in [0, K); a .npz file holds `labels` or one array",
     )
-    add_key_argument(parser, "scores or counts")
+    add_key_argument(parser, "scores, or counts with --counts")
 
 
 def _predict(arguments: argparse.Namespace) -> Report:

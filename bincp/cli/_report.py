@@ -1,10 +1,11 @@
-"""What the commands say: a report is plain values for ``--json`` and text for everybody else."""
+"""Reports of the commands, and how they are printed."""
 
 import math
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
@@ -14,16 +15,20 @@ WIDTH = 80
 
 
 class Report(NamedTuple):
-    """What a command has to say: plain values for ``--json``, text for everybody else."""
+    """The result of a command: plain values for ``--json``, and text for people."""
 
     data: dict[str, Any]
     text: str
+
+    def files(self) -> list[str]:
+        """Return the files that the command has written."""
+        return [self.data[key] for key in ("out", "plot", "plot_radius") if self.data.get(key)]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> str:
     """Return columns under a header, whose cells may have several lines.
 
-    They are right-aligned, but for those of the numbers in `left`.
+    The columns whose numbers are in `left` are left-aligned, all others right-aligned.
     """
     cells = [name.split("\n") for name in header]
     height = max(len(lines) for lines in cells)
@@ -44,7 +49,30 @@ def rounded(value: float, rounding: str, digits: int = 8) -> str:
     return str(Context(prec=digits, rounding=rounding).create_decimal(Decimal(value)))
 
 
+def show(text: str) -> None:
+    """Print on stdout; characters that its encoding lacks become escapes."""
+    stream = sys.stdout
+    if stream is None or stream.closed:  # closed by whoever started the process
+        return
+    encoding = stream.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+
+
+def tell(text: str) -> None:
+    """Print one line on stderr, if there is one."""
+    if sys.stderr is not None:  # print() would take stdout instead
+        with suppress(OSError):
+            print(text, file=sys.stderr)
+
+
+def drop_stdout() -> None:
+    """Discard the rest of stdout, which Python would flush at exit and fail again."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), sys.stdout.fileno())  # fails for a stream that is no file
+
+
 def one_line(error: Exception | Warning) -> str:
+    """Return the message of an error in one line; that of a file begins with its name."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split()) or type(error).__name__
@@ -52,11 +80,10 @@ def one_line(error: Exception | Warning) -> str:
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Show a warning as one line, and one of trivial sets each time."""
+    """Show each warning as one line; a warning of trivial sets is shown every time."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = message if isinstance(message, str) else one_line(message)
-        print(f"bincp: warning: {text}", file=sys.stderr)
+        tell(f"bincp: warning: {message if isinstance(message, str) else one_line(message)}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", TrivialSetWarning)
@@ -65,7 +92,7 @@ def one_line_warnings() -> Iterator[None]:
 
 
 def plain(value: Any) -> Any:
-    """Return JSON values with "inf" and "-inf", which JSON lacks as numbers, as text."""
+    """Return the values for JSON, which has no infinite numbers: they become "inf" and "-inf"."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

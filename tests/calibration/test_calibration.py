@@ -628,7 +628,7 @@ def test_constructor_refuses(options, error, match):  # B042
 
 
 def test_eta_is_not_checked_where_it_is_not_used():
-    paper(GAUSSIAN, alpha=0.1, eta=0.5, correction="none")
+    assert paper(GAUSSIAN, alpha=0.1, eta=0.5, correction="none").eta == Fraction("0.5")
 
 
 def test_constructor_refuses_what_is_no_certificate():

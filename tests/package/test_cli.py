@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 import bincp
 from bincp import balls, metrics, smoothing
+from bincp.calibration._clopper_pearson import UNIONS
 from bincp.certificates import _registry as registry
 from bincp.cli import _demo_run as demo
 from bincp.cli import main
@@ -80,6 +82,22 @@ def calibrate(capsys, *options, scores="true.npy", out="rule.json"):
         (["--p", "2/3", "--correction", "none"], {"p": "2/3", "correction": "none"}),
         (["--tau", "0.3"], {"tau": 0.3}),
         (["--tau", "-0.3"], {"tau": -0.3}),
+        (["--tau", "-3e-1"], {"tau": -0.3}),
+        (["--tau", "-1."], {"tau": -1.0}),
+        (["--tau=-1/4"], {"tau": -0.25}),
+        (["--correction", "clopper-pearson"], {"correction": "clopper-pearson"}),
+        *[
+            (
+                ["--correction", "clopper-pearson", "--union", union],
+                {"correction": "clopper-pearson", "union": union},
+            )
+            for union in UNIONS
+        ],
+        (["--guarantee", "marginal"], {"guarantee": "marginal"}),
+        (
+            ["--guarantee", "training-conditional:delta=0.2"],
+            {"guarantee": ("training-conditional", "0.2")},
+        ),
     ],
 )
 def test_calibrate_and_predict_do_what_the_library_does(folder, capsys, options, arguments):
@@ -89,6 +107,8 @@ def test_calibrate_and_predict_do_what_the_library_does(folder, capsys, options,
     loaded = bincp.BinCP.load("rule.json")
     for field in ("tau", "min_count", "rank", "success_rank", "p", "p_lower", "certified_p"):
         assert told[field] == getattr(rule, f"{field}_") == getattr(loaded, f"{field}_")
+    assert told["union"] == (rule.union if rule.correction == "clopper-pearson" else None)
+    assert told["delta"] == (None if rule.delta is None else str(rule.delta))
     assert (told["n_calibration"], told["n_samples"], told["n_test_samples"]) == (N, M, M)
     assert Fraction(told["alpha"]) == rule.alpha == loaded.alpha
 
@@ -133,6 +153,57 @@ def test_npz_files_and_their_keys(folder, capsys):
     options = ("--labels", "all.npz", "--out", "sets.npy")
     out = run(capsys, "predict", "rule.json", "all.npz", *options)
     assert re.search(r"^coverage +[01]", out, re.MULTILINE)
+
+
+def test_scores_of_all_labels_and_the_labels(folder, capsys):
+    scores, labels = np.load("scores.npy"), np.load("labels.npy")
+    np.save("own.npy", scores[np.arange(N), labels])
+    wanted = json.loads(calibrate(capsys, scores="own.npy"))
+    np.savez("both.npz", scores=scores, labels=labels)
+    np.savez("alone.npz", whatever=scores)
+    np.savez("named.npz", a=scores, b=labels, labels=labels)
+    for argv in (
+        ("both.npz",),
+        ("scores.npy", "--labels", "labels.npy"),
+        ("scores.npy", "--labels", "both.npz"),
+        ("all.npz", "--labels", "labels.npy"),  # not its true_scores
+        ("both.npz", "--labels", "both.npz"),
+        ("alone.npz", "--labels", "labels.npy"),
+        ("named.npz", "--key", "a"),
+    ):
+        file, *options = argv
+        assert json.loads(calibrate(capsys, *options, scores=file)) == wanted, argv
+        run(capsys, "calibrate", file, *SPEC, *options, "--out", "rule.json")
+        assert bincp.BinCP.load("rule.json").n_classes_ == K  # taken from the scores
+    paper = ("--correction", "clopper-pearson", "--out", "rule.json")
+    run(capsys, "calibrate", "both.npz", *SPEC, *paper)
+
+
+def test_scores_of_all_labels_without_their_labels(folder, capsys):
+    scores, labels = np.load("scores.npy"), np.load("labels.npy")
+    np.savez("one.npz", scores=scores)
+    np.savez("short.npz", scores=scores, labels=labels[:3])
+    np.savez("high.npz", scores=scores, labels=np.full(N, K))
+    np.savez("float.npz", scores=scores, labels=labels / 1)
+    for argv, message in (
+        (("scores.npy",), "scores.npy: .*give --labels FILE"),
+        (("one.npz",), "one.npz: .*give --labels FILE, or `labels` in the same .npz file"),
+        (("short.npz",), r"`labels` must have shape \(200,\)"),
+        (("high.npz",), r"`labels` must be in \[0, 3\], got 4"),
+        (("float.npz",), "`labels` must be integers"),
+        (("true.npy", "--labels", "labels.npy"), r"true.npy: .*\(n, K, m\).*got \(200, 128\)"),
+        (("both.npz", "--labels", "absent.npy"), "both.npz: No such file"),
+        (("all.npz", "--key", "b"), "all.npz: `--key` .*'b'; the file holds true_scores, scores"),
+        (("one.npz", "--labels", "short.npz"), "shape"),
+    ):
+        line = fail(capsys, "calibrate", *argv, *SPEC, "--out", "rule.json", status=1)
+        assert re.search(message, line), line
+    options = (*SPEC, "--labels", "labels.npy", "--out")
+    line = fail(capsys, "calibrate", "scores.npy", *options, "labels.npy", status=2)
+    assert "must not be one of the inputs" in line
+    argv = ("calibrate", "scores.npy", *options, "rule.json", "--n-classes", 5)
+    assert "--n-classes must be the K = 4 of the scores, got 5" in fail(capsys, *argv, status=2)
+    assert not os.path.exists("rule.json")
 
 
 def test_other_numbers_of_test_samples(folder, capsys):
@@ -194,6 +265,19 @@ def bad_files():
         stream.write(whole[:-100])
     with open("all.npz", "rb") as stream:
         archive = bytearray(stream.read())
+    assert whole.count(b"(200, 128)") == 1  # the shape in the header
+    for name, shape in (
+        ("negative.npy", b"(-20, 128)"),
+        ("positive_product.npy", b"(-2, -128)"),
+        ("huge.npy", b"(9e9, 128)"),
+        ("large.npy", b"(999, 999)"),
+        ("nested.npy", b"((((((((((("),
+        ("bytes.npy", b"(\xff\x00, 128)"),
+    ):
+        with open(name, "wb") as stream:
+            stream.write(whole.replace(b"(200, 128)", shape))
+    with open("magic.npy", "wb") as stream:
+        stream.write(whole[:6])
     with open("cut.npz", "wb") as stream:
         stream.write(archive[: len(archive) // 2])
     archive[300] ^= 1  # inside the data of the first array
@@ -222,7 +306,12 @@ def bad_files():
         ("cut.npy", "cut.npy: "),
         ("cut.npz", "cut.npz: "),
         ("damaged.npz", "damaged.npz: "),
-        ("two.npz", "`--key` must be one of a, b, got 'true_scores'"),
+        *[
+            (f"{name}.npy", f"bincp: error: {name}.npy: .")
+            for name in ("negative", "positive_product", "huge", "large", "nested", "bytes")
+        ],
+        ("magic.npy", "magic.npy: ."),
+        ("two.npz", "two.npz: must hold an array named true_scores or scores, .* holds a, b$"),
         ("integers.npy", "`true_scores` must have one of the dtypes .* got int64"),
         ("flat.npy", r"`true_scores` must have shape \(n, m\)"),
         ("none.npy", r"`true_scores` must have shape \(n, m\)"),
@@ -230,7 +319,7 @@ def bad_files():
         ("nan.npy", r"\(3, 5\)"),
     ],
 )
-def test_bad_score_files(folder, capsys, name, message):  # B043
+def test_bad_score_files(folder, capsys, name, message):
     bad_files()
     with open("rule.json", "w") as stream:
         stream.write("precious")
@@ -379,7 +468,7 @@ class OddBall(balls.Ball):
     r: float
 
 
-def test_registered_operators_are_known_by_name(capsys, monkeypatch):  # B077
+def test_registered_operators_are_known_by_name(capsys, monkeypatch):
     monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     bincp.register(smoothing.Gaussian, OddBall)(lambda scheme, ball: lambda p: max(p - ball.r, 0.0))
     argv = ("--smoothing", "gaussian:sigma=1", "--ball", "odd-ball:r=0.25", "--p", "0.75", "--json")
@@ -429,6 +518,20 @@ def test_bad_specs(capsys, noise, ball, message):
         (["--p", "1.01"], r"`p` must be in \(0, 1\]"),
         (["--p", "0.5", "--tau", "1"], "not allowed with"),
         (["--tau", "nan"], "`tau` must not be NaN"),
+        (["--tau", "-nan"], "`tau` must not be NaN"),
+        (["--tau", "x"], "a value must be a number, got 'x'"),
+        (["--alpha", "-1e-1"], r"`alpha` must be in \(0, 1\), got '-1e-1'"),
+        (["--eta", "-.5"], r"`eta` must be in \(0, 1\), got '-.5'"),
+        (["--p", "-1/2"], r"`p` must be in \(0, 1\], got '-1/2'"),
+        (["--n-classes", "-1."], "`n_classes` must be an integer, got -1.0"),
+        (["--union", "none"], "invalid choice"),
+        (["--guarantee", "conditional"], "must be marginal or training-conditional:delta=DELTA"),
+        (["--guarantee", "training-conditional"], "`delta` must be a finite number, got ''"),
+        (["--guarantee", "training-conditional:delta=2"], r"`delta` must be in \(0, 1\)"),
+        (
+            ["--guarantee", "training-conditional:delta=0.1", "--correction", "none"],
+            "`guarantee` must be",
+        ),
         (["--correction", "bonferroni"], "invalid choice"),
         (["--n-classes", "0"], "`n_classes` must be at least 1"),
         (["--n-classes", "2.5"], "`n_classes` must be an integer"),
@@ -436,7 +539,7 @@ def test_bad_specs(capsys, noise, ball, message):
         (["--what"], "unrecognized arguments"),
     ],
 )
-def test_bad_options(folder, capsys, options, message):  # B042, F020
+def test_bad_options(folder, capsys, options, message):
     argv = ("calibrate", "true.npy", *SPEC, "--n-classes", K, "--out", "rule.json", *options)
     assert re.search(message, fail(capsys, *argv, status=2))
     assert not os.path.exists("rule.json")
@@ -449,9 +552,20 @@ def test_number_of_classes_is_asked_for_where_it_is_needed(folder, capsys):
     run(capsys, *argv)
 
 
-@pytest.mark.parametrize("p", ["-0.1", "1.1", "nan", "x"])
+@pytest.mark.parametrize("p", ["-0.1", "-1e-9", "-1.", "-inf", "-nan", "1.1", "nan", "x"])
 def test_bad_probabilities(capsys, p):
     assert "`p` must be" in fail(capsys, "certify", *SPEC, f"--p={p}", status=2)
+    if p != "x":  # a negative number is a value, not an option
+        assert "`p` must be" in fail(capsys, "certify", *SPEC, "--p", "0.5", p, status=2)
+
+
+def test_infinite_thresholds(folder, capsys):
+    options = (*SPEC, "--out", "rule.json", "--json", "--tau")
+    for written in ("-inf", "-1e400", "-Infinity"):
+        assert main(["calibrate", "true.npy", *options, written]) == 0
+        out, err = capsys.readouterr()
+        assert err.startswith("bincp: warning: every label")  # each score reaches -inf
+        assert json.loads(out)["tau"] == "-inf"
 
 
 def test_a_command_is_needed(capsys):
@@ -459,7 +573,9 @@ def test_a_command_is_needed(capsys):
     assert "invalid choice" in fail(capsys, "calibrte", status=2)
 
 
-@pytest.mark.parametrize("command", ["", "demo", "plan", "calibrate", "predict", "certify"])
+@pytest.mark.parametrize(
+    "command", ["", "demo", "plan", "calibrate", "predict", "certify", "bench"]
+)
 def test_help_fits_a_terminal(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     out = run(capsys, *command.split(), "--help")
@@ -521,17 +637,105 @@ def test_help_imports_nothing_heavy():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_closed_pipe_is_no_traceback():
+@pytest.mark.parametrize("option", ["-u", "-B"])  # without and with a buffer
+@pytest.mark.parametrize(
+    "argv", [("certify", *SPEC, "--p", "0.9"), ("certify", "--list"), ("--help",), ("--version",)]
+)
+def test_a_reader_that_has_gone_is_no_failure(argv, option):
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:
-        done = subprocess.run(
-            [sys.executable, "-m", "bincp", "certify", *SPEC, "--p", "0.9"],
-            stdout=pipe,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    assert (done.returncode, done.stderr) == (1, "")
+        command = [sys.executable, option, "-m", "bincp", *argv]
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def shell(command, **options):
+    """Run bincp with the redirections of a shell."""
+    return subprocess.run(
+        f"{sys.executable} -m bincp {command}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **options,
+    )
+
+
+CALIBRATE = "calibrate true.npy --smoothing gaussian:sigma=0.5 --ball l2:r=0.1 --out"
+
+
+def test_a_closed_stdout_is_no_failure(folder):
+    done = shell(f"{CALIBRATE} rule.json >&-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bincp.BinCP.load("rule.json").n_calibration_ == N
+    assert shell("certify --list >&-").returncode == 0
+    done = shell("predict absent.json true.npy --out sets.npy 2>&-")
+    assert (done.returncode, done.stdout) == (1, "")  # the line for stderr is not put on stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is full is needed")
+def test_a_full_stdout_is_a_failure_only_where_the_report_was_all(folder):
+    done = shell(f"{CALIBRATE} rule.json >/dev/full")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "No space left on device; wrote rule.json" in done.stderr
+    assert bincp.BinCP.load("rule.json").n_calibration_ == N
+    done = shell("certify --list >/dev/full")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("bincp: error: the report could not be printed: ")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+@pytest.mark.parametrize("name", ["\u00e9.json", "\u222b.json", os.fsdecode(b"\xe9.json")])
+def test_names_that_the_console_cannot_show(folder, encoding, name):
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-m", "bincp", *CALIBRATE.split(), name]
+    done = subprocess.run(command, capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"wrote " in done.stdout
+    assert bincp.BinCP.load(name).n_calibration_ == N
+    done = subprocess.run([*command, "--json"], capture_output=True, env=environment)
+    assert json.loads(done.stdout)["out"] == name
+
+
+INTERRUPT = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(5)\n"
+
+
+def interrupted(*argv, path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), *sys.path[1:]])}
+    done = subprocess.run(
+        [sys.executable, *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored in background jobs
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_an_interrupt_during_the_imports_is_no_traceback(tmp_path):
+    """NumPy is imported long before the command line can catch anything."""
+    (tmp_path / "numpy.py").write_text(INTERRUPT)
+    started = "import sys; sys.argv[0] = '/usr/bin/bincp'; from bincp.cli import main; main()"
+    for argv in (("-m", "bincp", "certify", "--list"), ("-c", started)):
+        assert interrupted(*argv, path=tmp_path) == (-signal.SIGINT, "", "")
+    # Another program keeps its KeyboardInterrupt.
+    caught = "try:\n import bincp\nexcept KeyboardInterrupt:\n print('caught')"
+    assert interrupted("-c", caught, path=tmp_path) == (0, "caught\n", "")
+
+
+def test_an_interrupt_of_a_command_is_caught(tmp_path):
+    code = (
+        "import sys; sys.argv = ['/usr/bin/bincp', 'certify', '--list']\n"
+        "import bincp.cli._certify as certify\n"
+        f"def list_pairs(_):\n    {INTERRUPT}"
+        "certify._list = list_pairs\n"
+        "sys.exit(sys.modules['bincp.cli'].main())"
+    )
+    assert interrupted("-c", code, path=tmp_path) == (130, "", "")
 
 
 # ---- demo -----------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def test_equal_seeds_give_equal_results(small):
     assert demo.run(dataclasses.replace(SMALL, seed=1)) != small
 
 
-def test_parts_of_the_split_do_not_meet():  # B075
+def test_parts_of_the_split_do_not_meet():
     parts = demo._split(SMALL)
     assert [len(part) for part in parts] == [300, 150, 80]
     assert len(np.unique(np.concatenate(parts))) == 530
@@ -111,7 +111,7 @@ def test_calibration_and_test_use_the_noise_of_their_phase(trial, monkeypatch):
 
 
 @pytest.mark.parametrize(("alpha", "n"), [("0.1", 19), ("0.1", 50), ("0.3", 9), ("0.05", 18)])
-def test_vanilla_threshold_by_definition(trial, alpha, n):  # F008
+def test_vanilla_threshold_by_definition(trial, alpha, n):
     trial = dataclasses.replace(trial, settings=dataclasses.replace(SMALL, alpha=alpha))
     images, labels = trial.images[:n], trial.labels[:n]
     scores = trial._probabilities(images)[np.arange(n), labels]

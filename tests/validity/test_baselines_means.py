@@ -41,7 +41,7 @@ SAMPLED = [
 @settings(deadline=None, max_examples=15)
 def test_cas_sums_the_certificate_over_the_steps_of_each_cdf(
     certificate, robust_at, correction, data
-):  # F015: the error of sampling is subtracted below and added above
+):  # the error of sampling is subtracted below and added above
     n, m = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
     grid = data.draw(st.lists(st.integers(0, 8), min_size=n * m, max_size=n * m))
     samples = np.array(grid).reshape(n, m) / 8  # ties, and both ends of the range
@@ -50,7 +50,10 @@ def test_cas_sums_the_certificate_over_the_steps_of_each_cdf(
     lower = certificate.lower if robust_at == "calibration" else float
     upper = certificate.upper if robust_at == "test" else float
     for row, low, high in zip(
-        samples, method._calibration_values(samples), method._test_values(samples), strict=True
+        samples,
+        method.calibration_conformity(samples),
+        method.conformity(samples[None])[0],
+        strict=True,
     ):
         steps = sorted({0.0, 1.0, *row})
         expected_low = expected_high = 0.0
@@ -62,6 +65,24 @@ def test_cas_sums_the_certificate_over_the_steps_of_each_cdf(
         assert low == pytest.approx(expected_low, abs=1e-12)
         assert high >= expected_high - 1e-15
         assert high == pytest.approx(expected_high, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make", [*SAMPLED, lambda c, **o: RankedRSCP(c, [0.2, 0.5, 0.9], seed=1, **o)]
+)
+def test_sets_hold_the_labels_whose_conformity_reaches_the_threshold(make):
+    rng = np.random.default_rng(8)
+    true, scores = rng.beta(6, 2, (60, 100)), rng.beta(3, 3, (20, 4, 100))
+    rule = make(GAUSSIAN, eta=0.02)
+    conformity = rule.conformity(scores)  # before calibration as after
+    quiet(rule.calibrate, true)
+    assert rule.tau_ == np.sort(rule.calibration_conformity(true))[rule.rank_ - 1]
+    np.testing.assert_array_equal(rule.conformity(scores), conformity)
+    np.testing.assert_array_equal(rule.predict_set(scores), conformity >= rule.tau_)
+    with pytest.raises(ValueError, match=r"`scores` must have shape \(n, K, m'\), got \(60, 100\)"):
+        rule.conformity(true)
+    with pytest.raises(ValueError, match=r"`true_scores` must have shape \(n, m\) .* got \(20, 4"):
+        rule.calibration_conformity(scores)
 
 
 @pytest.mark.parametrize("certificate", CERTIFICATES)
@@ -386,7 +407,7 @@ def test_vanilla_and_smoothed_refuse_what_they_were_not_calibrated_for():
             method.predict_set(np.zeros(shape))
     vanilla.calibrate(np.arange(20.0))
     smoothed.calibrate(np.random.default_rng(0).random((20, 4)))
-    with pytest.raises(ValueError, match="dtype calibrated with, float64, got float32"):  # F016
+    with pytest.raises(ValueError, match="dtype calibrated with, float64, got float32"):
         vanilla.predict_set(np.zeros((1, 2), np.float32))
     with pytest.raises(ValueError, match=r"`scores` must have shape \(n, K\)"):
         vanilla.predict_set(np.zeros(2))

@@ -72,6 +72,10 @@ def test_where_the_lipschitz_bound_is_used_does_not_matter():
         for side in ("calibration", "test")
     ]
     np.testing.assert_array_equal(*sets)
+    for side in ("calibration", "test"):
+        rule = LipRCP(0.5, 0.3, bounds=(0, 1), robust_at=side).calibrate(true)
+        np.testing.assert_array_equal(rule.conformity(scores) >= rule.tau_, sets[0])
+        assert rule.tau_ == np.sort(rule.calibration_conformity(true))[rule.rank_ - 1]
     # On ties up to rounding both must accept: 0.3 - 0.1 and 0.2 + 0.1 are not what they seem.
     for side in ("calibration", "test"):
         rule = LipRCP(1.0, 0.1, robust_at=side).calibrate(np.full(19, 0.3))
@@ -119,15 +123,6 @@ def test_bad_input():
 
 
 # ---- interval bounds -----------------------------------------------------------------------------
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Keep tiny convolutions from waiting for threads on a busy machine."""
-    number = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(number)
 
 
 def networks():

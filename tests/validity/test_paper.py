@@ -5,7 +5,6 @@ import dataclasses
 import gzip
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +16,9 @@ pytest.importorskip("matplotlib")
 import bincp  # noqa: E402
 from bincp import balls, baselines, smoothing  # noqa: E402
 from bincp.sampling import sample_scores  # noqa: E402
+from support import import_benchmarks  # noqa: E402
 
-# The scripts are part of the repository, not of the package. Behind all other places, so that it
-# is still the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
+import_benchmarks()
 
 from benchmarks.paper import (  # noqa: E402
     __main__,
@@ -38,14 +36,6 @@ from benchmarks.paper.splits import Outcome, Splits  # noqa: E402
 from benchmarks.study import data, scores  # noqa: E402
 
 N_TRAIN, N_HELD_OUT, SIZE = 150, 300, 8
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    number = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(number)
 
 
 def silent(_):
@@ -123,9 +113,7 @@ def test_ranking_transformation_is_tuned_on_inputs_of_its_own(samples):
     rule = baselines.RankedRSCP(
         CERTIFICATE, samples.tuning[:, : methods.TUNING_DRAWS], seed=0, alpha=ALPHA, eta=ETA
     ).calibrate(samples.calibration)
-    np.testing.assert_array_equal(
-        fitted.test, rule._test_values(rule._samples("scores", samples.test))
-    )
+    np.testing.assert_array_equal(fitted.test, rule.conformity(samples.test))
     assert len(samples.tuning) == 30
     assert samples.n_inputs == 100
 
@@ -274,6 +262,7 @@ def arguments(folder, *more):
     return ["mnist", "--cache", f"{folder}/cache", "--out", f"{folder}/out", *more]
 
 
+@pytest.mark.slow
 def test_from_data_to_report_and_again_from_the_cache(tiny, monkeypatch):
     command = arguments(tiny, "--data", str(tiny), "--splits", "3", "--threads", "1")
     __main__.main(command)
@@ -316,6 +305,39 @@ def test_from_data_to_report_and_again_from_the_cache(tiny, monkeypatch):
     assert (tiny / "out" / "mnist.csv").read_text() == before
     __main__.main(arguments(tiny, "--from-cache", "--splits", "3", "--only", "toy-0.25"))
     assert (tiny / "out" / "mnist.csv").read_text() == before
+
+    # Files that were made with other settings are refused, with data and without.
+    from_cache = arguments(tiny, "--from-cache", "--splits", "3")
+    attacks_changed = (("STEPS", "steps=10, not 3"), ("DRAWS", "draws=16, not 3"))
+    for name, message in attacks_changed:
+        with monkeypatch.context() as patch:
+            patch.setattr(sampling, f"ATTACK_{name}", 3)
+            for again in (command, from_cache):
+                with pytest.raises(ValueError, match=rf"toy-0.25\.attack-0\.1\.npy .*{message}"):
+                    __main__.main(again)
+    other_seed = settings.Task(dataclasses.replace(SETTING, seed=4), TINY.tasks[0].radii)
+    other_radius = settings.Task(SETTING, (settings.Radius("0.1", balls.L2(0.2)),))
+    plain = (settings.Experiment("radius", m=(4,)),)
+    for changed, message in (
+        ({"n_attacked": 20}, "inputs=30, not 20"),
+        ({"n_attack_samples": 8}, "samples=4, not 8"),
+        ({"tasks": (other_seed,)}, r"toy-0\.25\.json .*seed=3, not 4"),
+        ({"tasks": (other_radius,), "experiments": plain}, r"ball=L2\(r=0.1, .*not L2\(r=0.2, "),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setitem(settings.DATASETS, "mnist", dataclasses.replace(TINY, **changed))
+            for again in (command, from_cache):
+                with pytest.raises(ValueError, match=message):
+                    __main__.main(again)
+    record = tiny / "cache" / "toy-0.25.attack-0.1.json"
+    kept = record.read_text()
+    for written in (None, kept.replace('"network": "', '"network": "0')):
+        record.unlink() if written is None else record.write_text(written)
+        with pytest.raises(
+            ValueError, match=r"attack-0\.1\.npy in the cache was made with .*network="
+        ):
+            __main__.main(from_cache)
+    record.write_text(kept)
 
     # Logits of other draws than the setting's are refused.
     monkeypatch.setitem(settings.DATASETS, "mnist", dataclasses.replace(TINY, n_logits=4))

@@ -4,9 +4,7 @@ import dataclasses
 import gzip
 import io
 import json
-import sys
 import tarfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,10 +18,9 @@ from bincp import noise  # noqa: E402
 from bincp.balls import L2  # noqa: E402
 from bincp.sampling import sample_scores  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
+from support import import_benchmarks  # noqa: E402
 
-# The scripts are part of the repository, not of the package. Behind all other places, so that it
-# is still the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
+import_benchmarks()
 
 from benchmarks.study import data, networks, scores  # noqa: E402
 
@@ -70,14 +67,6 @@ def graph(tmp_path_factory):
     path = tmp_path_factory.mktemp("graph") / "graph.npz"
     graph_file(path)
     return data.read_graph(path, n_train=6)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    number = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(number)
 
 
 def silent(_):
