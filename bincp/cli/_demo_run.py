@@ -384,7 +384,8 @@ class _Trial:
         """Try both methods on the images and on what the attack on each makes of them."""
 
         def robust_sets(images: Images) -> Sets:
-            return rule.predict_set_from_counts(self._counts(images, rule.tau_))
+            counts = self._counts(images, rule.tau_)
+            return rule.predict_set_from_counts(counts, n_samples=self.settings.n_samples)
 
         def vanilla_sets(images: Images) -> Sets:
             return np.asarray(self._probabilities(images) >= vanilla_threshold)

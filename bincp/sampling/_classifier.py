@@ -247,7 +247,7 @@ class RobustClassifier:
     def _predict_all(self, job: Job) -> PredictionSets:
         counts, dtype = _engine.count(job, self.rule.tau_)
         self._check_dtype(dtype)
-        sets = self.rule.predict_set_from_counts(counts)
+        sets = self.rule.predict_set_from_counts(counts, n_samples=self.n_test_samples)
         return PredictionSets(sets, counts, np.full(len(counts), self.n_test_samples))
 
     def _predict_early(self, job: Job, sequential: bool) -> PredictionSets:

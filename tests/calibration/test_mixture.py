@@ -25,8 +25,8 @@ import bincp
 from bincp import balls, smoothing
 from bincp._utils.levels import conformal_rank, success_rank
 from bincp.calibration._clopper_pearson import clopper_pearson_rule
-from bincp.calibration._mixture_rule import largest_valid_count
 from bincp.certificates import Certificate
+from support import largest_valid_count
 
 Array = npt.NDArray[np.float64]
 

@@ -2,6 +2,7 @@
 
 import math
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -593,7 +594,9 @@ class TestEarlyStopping:
         """A calibrated classifier, its boundaries, and all hits (n, K, m') of the test inputs."""
         x, y = data
         ours = classifier(n_samples=128, n_test_samples=40, seed=3).calibrate(x[:200], y[:200])
-        ours.rule.min_count_ = 20  # labels on both sides, and some close to it
+        ours.rule._rule = replace(
+            ours.rule._rule, min_count=20
+        )  # labels on both sides, and some close to it
         boundary = boundaries(20, 40, 2.5 if request.param else 1e9)
         ours.rule.sequential_rule = lambda: boundary
         scores = sample_scores(first_coordinates, x[200:], Gaussian(0.5), 40, phase="test", seed=3)
