@@ -819,3 +819,13 @@ def test_exact_calibration_can_be_training_conditional(tmp_path):
     assert stats.beta.cdf(0.1, 5, 95) >= 0.95 > stats.beta.cdf(0.1, 6, 94)
     rule.save(tmp_path / "rule.json")
     assert bincp.BinCP.load(tmp_path / "rule.json").rank_ == 5
+
+
+def test_counts_of_another_number_of_draws_are_refused():
+    """Counts of fewer draws than m' would lose the coverage without a word."""
+    certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+    rule = bincp.BinCP(certificate).calibrate(np.random.default_rng(0).random((99, 16)))
+    with pytest.raises(ValueError, match=r"m' = 16 calibrated for, got 8"):
+        rule.predict_set_from_counts([[8, 3]], n_samples=8)
+    with pytest.raises(TypeError, match="n_samples"):
+        rule.predict_set_from_counts([[8, 3]])

@@ -416,3 +416,14 @@ def test_monotone_in_everything() -> None:
         assert ks[0] < ks[-1]
     by_radius = [base.largest(gaussian(delta)) for delta in (2.0, 1.0, 0.5, 0.25, 0.1, 0.0)]
     assert by_radius == sorted(by_radius)
+
+
+def test_a_grid_that_must_be_fine_is_refined_where_it_decides() -> None:
+    """k = 48 is nearly refused all along the curve: its worst-case coverage is .95003628885..."""
+    attack = gaussian(0.05)
+    setting = Setting(t=50, rank=50, n=1000, m=100, m_test=100, alpha=Fraction(1, 20))
+    assert setting.largest(attack) == 48
+    assert 1 - WorstCase(attack, setting, 48).at(setting.share) == pytest.approx(
+        0.9500362888516, abs=1e-11
+    )
+    assert WorstCase(attack, setting, 49).at(setting.share) > 0.07

@@ -123,7 +123,7 @@ def test_counts_give_the_sets_of_the_scores(folder, capsys):
         "rule.json",
         "counts.npz",
         "--counts",
-        str(np.load("scores.npy").shape[-1]),
+        str(M),
         "--out",
         "sets.npz",
     )
@@ -265,7 +265,7 @@ def test_bad_files_at_prediction(folder, capsys):
         (["rule.json", "narrow.npy"], "K = 4"),
         (["rule.json", "wide.npy"], "float32"),
         (["rule.json", "true.npy"], "shape"),
-        (["rule.json", "scores.npy", "--counts", "8"], "integers"),
+        (["rule.json", "scores.npy", "--counts", str(M)], "integers"),
         (["rule.json", "scores.npy", "--key", "scores"], "`--key`"),
         (["rule.json", "scores.npy", "--labels", "float_labels.npy"], "integers"),
         (["rule.json", "scores.npy", "--labels", "high_labels.npy"], r"\[0, 3\]"),
