@@ -17,7 +17,7 @@ import bincp
 from bincp._core._mixture import corner_envelope
 from bincp.calibration._conditions import TOLERANCE
 from bincp.calibration._curve import Array, Curve
-from bincp.calibration._mixture_rule import largest_valid_count
+from bincp.calibration._mixture import Setup, largest_valid_count
 
 N, RANK, ALPHA = 1000, 100, Fraction(1, 10)
 CERTIFICATE = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
@@ -60,9 +60,7 @@ def test_search(benchmark: Benchmark, which: str, m: int) -> None:
     k, slope = search(scipy_tail, curve, t, m)  # and the cached parts of the curve
     assert 0.2 * m < k < 0.4 * m
     if which == "whole":
-        found = benchmark(
-            largest_valid_count, CERTIFICATE, t=t, rank=RANK, n=N, m=m, m_test=m, alpha=ALPHA
-        )
+        found = benchmark(largest_valid_count, Setup(CERTIFICATE, N, m, m, ALPHA), t, RANK)
         assert k <= found <= k + 1 + m // 1000  # the finer grid may allow more
     else:
         found, its_slope = benchmark(

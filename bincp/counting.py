@@ -372,14 +372,14 @@ def _run(jobs: Sequence[Callable[[], bool]]) -> bool:
         return any([first(), *(future.result() for future in futures)])
 
 
-def _raise_nan(scores: Scores, name: str = "scores") -> NoReturn:
-    raise ValueError(f"`{name}` must not contain NaN, got NaN at index {_first_nan(scores)}")
+def _raise_nan(scores: Scores) -> NoReturn:
+    raise ValueError(f"`{scores.name}` must not contain NaN, got NaN at index {_first_nan(scores)}")
 
 
-def check_no_nan(name: str, scores: Scores) -> None:
+def check_no_nan(scores: Scores) -> None:
     """Raise an error that names the argument and the first NaN, if there is one."""
     if scores.bits.size and _has_nan(scores.bits, scores.dtype):
-        _raise_nan(scores, name)
+        _raise_nan(scores)
 
 
 def _first_nan(scores: Scores) -> tuple[int, ...]:

@@ -694,7 +694,10 @@ def saved() -> Entries:
             loaded = bincp.BinCP.load(path)
             yield f"{name}/loaded", loaded.predict_set(new[:8])
             counts = np.arange(loaded.n_test_samples_ + 1)[:, None].repeat(4, axis=1)
-            yield f"{name}/counts", loaded.predict_set_from_counts(counts)
+            yield (
+                f"{name}/counts",
+                loaded.predict_set_from_counts(counts, n_samples=loaded.n_test_samples_),
+            )
         rule = bincp.BinCP(bincp.certify(*CERTIFIED["splitting"]))
         rule.calibrate_exact(np.linspace(0.4, 1, 99), tau=0.4).save(path)
         yield "exact/file", document(path)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import bincp
+from bincp.calibration import _choice, _count_weights, _fixed_tau, _mixture
+from bincp.calibration._mixture import Setup
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
@@ -96,3 +98,46 @@ def assert_exact_bounds(
     exact = Exact(value, 1 - value, 400)
     exact.assert_at_most(certificate.upper(p))
     exact.assert_within(certificate.upper(p), error)
+
+
+# ---- the mixture correction by the numbers that it depends on -----------------------------------
+
+
+def largest_valid_count(
+    certificate: bincp.Certificate,
+    *,
+    t: int,
+    rank: int,
+    n: int,
+    m: int,
+    m_test: int,
+    alpha: Fraction,
+) -> int:
+    """The largest valid k of a p-fixed rule."""
+    return _mixture.largest_valid_count(Setup(certificate, n, m, m_test, alpha), t, rank)
+
+
+def tau_fixed_count(
+    certificate: bincp.Certificate, t: int, rank: int, n: int, m: int, m_test: int, alpha: Fraction
+) -> Any:
+    """The largest valid k where t was observed, and its condition."""
+    return _fixed_tau.tau_fixed_count(Setup(certificate, n, m, m_test, alpha), t, rank)
+
+
+def choose(
+    certificate: bincp.Certificate,
+    n: int,
+    m: int,
+    m_test: int,
+    alpha: Fraction,
+    p: Fraction | None = None,
+) -> _choice.RankRule:
+    """The ranks that are chosen, and their k."""
+    return _choice.choose(Setup(certificate, n, m, m_test, alpha), p)
+
+
+def choose_weights(
+    certificate: bincp.Certificate, n: int, m: int, m_test: int, alpha: Fraction
+) -> _count_weights.CountWeights:
+    """The count weights that are chosen."""
+    return _count_weights.choose_weights(Setup(certificate, n, m, m_test, alpha))

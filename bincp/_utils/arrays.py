@@ -21,17 +21,24 @@ _NAMES = {np.dtype(name): name for name in SCORE_DTYPES if name != "bfloat16"}
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores as memory and meaning.
+    """Scores as memory and meaning, and the argument that they came in.
 
     ``bits`` has dtype float16, float32 or float64; bfloat16, which NumPy lacks, is held as uint16.
+    The functions of `bincp.counting` take an object of this class for checked scores, and their
+    messages give it the name ``name``.
     """
 
     bits: npt.NDArray[Any]
     dtype: str
+    name: str = "scores"
 
     def values(self) -> npt.NDArray[np.floating[Any]]:
         """Return the scores as floats: a view, but for bfloat16, which widens to float32."""
         return widen_bfloat16(self.bits) if self.dtype == "bfloat16" else self.bits
+
+    def rows(self, index: Any) -> "Scores":
+        """Return some of the rows; an index that is not a slice copies them."""
+        return Scores(self.bits[index], self.dtype, self.name)
 
 
 def widen_bfloat16(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
@@ -81,10 +88,12 @@ def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
 
 
 def as_scores(name: str, value: ArrayLike) -> Scores:
-    """Return floating-point scores of one of the four score dtypes."""
+    """Return floating-point scores of one of the four score dtypes; checked ones as they are."""
+    if isinstance(value, Scores):
+        return value
     if is_tensor(value) and str(value.dtype) == "torch.bfloat16":
         bits = _memory(name, value, sys.modules["torch"].int16)
-        return Scores(bits.view(np.uint16), "bfloat16")
+        return Scores(bits.view(np.uint16), "bfloat16", name)
     array = as_array(name, value)
     name_of_dtype = _NAMES.get(array.dtype)
     if name_of_dtype is None:
@@ -96,7 +105,7 @@ def as_scores(name: str, value: ArrayLike) -> Scores:
         raise ValueError(
             f"`{name}` must be aligned in memory, got an unaligned {array.dtype} array"
         )
-    return Scores(array, name_of_dtype)
+    return Scores(array, name_of_dtype, name)
 
 
 def as_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.NDArray[np.int64]:

@@ -1,6 +1,7 @@
 """Files are replaced whole or not at all."""
 
 import os
+import stat
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -8,16 +9,57 @@ from typing import BinaryIO
 
 
 def replace_file(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
-    """Write to a new file beside ``path`` and move it there; an existing file keeps its mode."""
+    """Write to a new file beside ``path`` and move it there once it is on the disk.
+
+    An existing file keeps its permissions, which the new one has from the start, and is refused if
+    it may not be written. A process that is killed while it writes leaves the old file, and may
+    leave a hidden one that ends with ``.tmp``.
+    """
     target = Path(path).resolve()  # a symbolic link stays, and what it points to is replaced
-    if target.exists() and not target.is_file():
-        raise OSError(f"`path` must be a file or not exist yet, got {path}")
+    mode = _mode_of(target, path)
     temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")  # threads may write to one path
     try:
-        with open(temporary, "xb") as stream:
+        with _created(temporary, mode) as stream:
             write(stream)
-        if target.exists():
-            temporary.chmod(target.stat().st_mode)
+            stream.flush()
+            os.fsync(stream.fileno())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+def _mode_of(target: Path, path: str | os.PathLike[str]) -> int | None:
+    """Return the permissions of an existing file that may be replaced; None if there is none."""
+    if not target.exists():
+        return None
+    if not target.is_file():
+        raise OSError(f"`path` must be a file or not exist yet, got {path}")
+    mode = stat.S_IMODE(target.stat().st_mode)
+    if not (mode & 0o222 and os.access(target, os.W_OK)):  # the superuser may write anything
+        raise PermissionError(f"`path` must be a file that may be written, got {path}, read-only")
+    return mode
+
+
+def _created(path: Path, mode: int | None) -> BinaryIO:
+    """Open a new file for writing; with a mode nobody else can read it before it has that mode."""
+    if mode is None:
+        return open(path, "xb")
+    stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o600), "wb")
+    try:
+        path.chmod(mode)
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def _sync_folder(folder: Path) -> None:
+    """Ask for the new name to be on the disk, too, where folders can be synchronised."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

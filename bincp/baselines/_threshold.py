@@ -89,7 +89,7 @@ def check_true_scores(value: ArrayLike, *, name: str = "true_scores") -> tuple[F
     scores = as_scores(name, value)
     if scores.bits.ndim != 1 or scores.bits.size == 0:
         raise ValueError(f"`{name}` must have shape (n,), n >= 1, got {scores.bits.shape}")
-    check_no_nan(name, scores)
+    check_no_nan(scores)
     return scores.values(), scores.dtype
 
 
@@ -98,7 +98,7 @@ def check_label_scores(value: ArrayLike, *, name: str = "scores") -> tuple[Float
     scores = as_scores(name, value)
     if scores.bits.ndim != 2:
         raise ValueError(f"`{name}` must have shape (n, K), got {scores.bits.shape}")
-    check_no_nan(name, scores)
+    check_no_nan(scores)
     return scores.values(), scores.dtype
 
 

@@ -1,10 +1,11 @@
 """BinCP: calibration of the threshold pair (p, tau), and prediction by integer comparison."""
 
-import math
+import copy
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
 from os import PathLike
-from typing import Any
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,23 +14,46 @@ from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_probabilities, 
 from bincp._utils.levels import Level, check_level
 from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
 from bincp.calibration import _storage
-from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS, eta_of_bound
-from bincp.calibration._fitting import (
-    Fit,
-    Problem,
-    fit_clopper_pearson,
-    fit_mixture,
-    fit_uncorrected,
-    requirement_of,
-)
-from bincp.calibration._mixture_rule import top_rank
+from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
+from bincp.calibration._decision_rule import DecisionRule, Settings
+from bincp.calibration._fitting import Task, condition_of, fit, fit_exact
 from bincp.calibration._sequential import SequentialRule, calibrated_rule
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
-from bincp.counting import check_no_nan, decide
+from bincp.counting import decide
 from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
 
 __all__ = ["BinCP", "one_sample"]
+
+
+T = TypeVar("T")
+
+
+class _Shown(Generic[T]):
+    """A read-only attribute that shows a field of the settings or of the decision rule."""
+
+    def __init__(self, read: Callable[[Any], T]) -> None:
+        self._read = read
+
+    @overload
+    def __get__(self, owner: None, cls: type) -> Self: ...
+    @overload
+    def __get__(self, owner: object, cls: type) -> T: ...
+    def __get__(self, owner: object | None, cls: type) -> Self | T:
+        return self if owner is None else self._read(owner)
+
+
+def _setting(read: Callable[[Settings], T]) -> _Shown[T]:
+    return _Shown(lambda owner: read(owner._settings))
+
+
+def _fitted(read: Callable[[DecisionRule], T]) -> _Shown[T]:
+    def of(owner: "BinCP") -> T:
+        if owner._rule is None:
+            raise AttributeError("a BinCP has its fitted attributes only after calibration")
+        return read(owner._rule)
+
+    return _Shown(of)
 
 
 class BinCP:
@@ -45,33 +69,35 @@ class BinCP:
     Parameters
     ----------
     certificate : Certificate
-        Of the smoothing scheme that draws the scores, for the ball to be robust against.
+        Certificate for the noise that produced the scores and the ball to defend against.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1); the nominal coverage is 1 - alpha. A float stands for its
         shortest decimal, 0.1 for 1/10.
     p : int, float, str, Decimal or Fraction, optional
         Fix p in (0, 1], chosen without the calibration and test data, and calibrate tau
-        (Algorithm 2 of the paper). If neither `p` nor `tau` is given, p is 0.6, or for "mixture"
-        0.6 to 0.95 by the strength of the attack and what it takes from each share.
+        (Algorithm 2 of the paper). If neither `p` nor `tau` is given, p is 0.6. For "mixture" it is
+        then between 0.6 and 0.95: it grows with the strength of the attack.
     tau : float, optional
         Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
     correction : {"mixture", "clopper-pearson", "none"}
-        Of the error of sampling. "mixture": for the worst mixture of binomial distributions that
-        calibration leaves possible, with no confidence bound at all; far smaller sets from few
-        samples than the others, but it needs independent calibration noise, see the notes. With
-        more samples for calibration than for prediction it weighs counts, unless `p`, `tau` or a
-        training-conditional guarantee asks for ranks, for which more samples are of little use.
-        "clopper-pearson": the paper's, with confidence bounds and the conformal level alpha - eta.
-        "none": the sampled frequencies are taken for probabilities; no finite-sample guarantee.
-        `calibrate_exact` has nothing to correct and uses neither this nor `eta`.
-    union : {"paper", "ghost"}
-        How "clopper-pearson" splits eta: eta / (n + K) for each bound, as in the paper, or eta / 2
-        for each of the two bounds that matter for coverage, that of the clean test point and that
-        of its true label.
+        How the error of sampling is paid for. "mixture" assumes the worst mixture of binomial
+        distributions that calibration leaves possible, and needs no confidence bound. Its sets are
+        far smaller than the others where samples are few, but it needs independent calibration
+        noise, see the notes. With more samples for calibration than for prediction it weighs
+        counts, unless `p`, `tau` or a training-conditional guarantee asks for ranks, for which more
+        samples are of little use. "clopper-pearson" is the correction of the paper, with confidence
+        bounds and the conformal level alpha - eta. "none" takes the sampled frequencies for
+        probabilities: there is no finite-sample guarantee. `calibrate_exact` has nothing to correct
+        and uses neither this nor `eta`.
+    union : {"per-bound", "two-bounds"}
+        How "clopper-pearson" splits eta. "per-bound" spends eta / (n + K) on each bound, as in the
+        paper. "two-bounds" spends eta / 2 on each of the two bounds that matter for coverage, that
+        of the clean test point and that of its true label. The older names "paper" and "ghost" are
+        read as these.
     eta : int, float, str, Decimal or Fraction
         Share of alpha spent on sampling error, in (0, alpha). Used by "clopper-pearson" only.
     guarantee : "marginal" or ("training-conditional", delta)
-        "marginal": the coverage is at least 1 - alpha over the calibration set as well. With
+        With "marginal" the coverage is at least 1 - alpha over the calibration set as well. With
         ("training-conditional", delta), for "mixture" only, it is at least 1 - alpha given the
         calibration set, for all calibration sets but a share delta, in (0, 1), of i.i.d. ones.
 
@@ -97,6 +123,8 @@ class BinCP:
         Confidence bound on p, with "clopper-pearson".
     certified_p_ : float or None
         Certified lower bound at `p_lower_`, or at `p_`.
+    n_classes_ : int or None
+        K, where `calibrate` was given it.
 
     Notes
     -----
@@ -120,11 +148,17 @@ class BinCP:
     With tau fixed, t is an observed count, so the line over the curve may not depend on it: its
     slope is fixed in advance, and k is the largest with v(p) <= alpha + slope (u(p) - j / (n + 1))
     for every p. With count weights, a calibration point of which s of m scores reach tau costs
-    w(s), non-increasing in s; tau is the largest threshold at which n + 1 points, one of them at
-    the highest cost, cost at most alpha (n + 1), which bounds the mean cost of a further point by
-    alpha (conformal risk control); and v(p) is at most the expected cost at p, for every p. Given
-    the calibration set, j / (n + 1) is replaced by the 1 - delta quantile of Beta(j, n + 1 - j),
-    the law of the share below the j-th smallest of n.
+    w(s), non-increasing in s. tau is the largest threshold at which n + 1 points, one of them at
+    the highest cost, cost at most alpha (n + 1); this bounds the mean cost of a further point by
+    alpha (conformal risk control). Condition (Q): for every p, the expected cost at p is at least
+    v(p). So the mean of v is at most alpha, too. Given the calibration set, j / (n + 1) is replaced
+    by the 1 - delta quantile of Beta(j, n + 1 - j), the law of the share below the j-th smallest of
+    n.
+
+    Threads may predict with one object at the same time. They may also predict while another
+    thread calibrates it: `calibrate` replaces the whole decision rule at once, at its end, so each
+    prediction is made by the old rule or by the new one. Several attributes that are read one after
+    the other may belong to two rules then.
 
     References
     ----------
@@ -143,20 +177,29 @@ class BinCP:
     array([ True, False, False])
     """
 
-    _description: dict[str, Any]  # of the certificate, where the object was loaded
+    _settings: Settings
+    _rule: DecisionRule | None
 
-    tau_: float
-    min_count_: int | None
-    rank_: int | None
-    success_rank_: int | None
-    n_calibration_: int
-    n_samples_: int | None
-    n_test_samples_: int | None
-    n_classes_: int | None
-    dtype_: str | None
-    p_: float | None
-    p_lower_: float | None
-    certified_p_: float | None
+    alpha = _setting(lambda settings: settings.alpha)
+    p = _setting(lambda settings: settings.p)
+    tau = _setting(lambda settings: settings.tau)
+    correction = _setting(lambda settings: settings.correction)
+    union = _setting(lambda settings: settings.union)
+    eta = _setting(lambda settings: settings.eta)
+    delta = _setting(lambda settings: settings.delta)
+
+    tau_ = _fitted(lambda rule: rule.tau)
+    min_count_ = _fitted(lambda rule: rule.min_count)
+    rank_ = _fitted(lambda rule: rule.rank)
+    success_rank_ = _fitted(lambda rule: rule.success_rank)
+    n_calibration_ = _fitted(lambda rule: rule.n_calibration)
+    n_samples_ = _fitted(lambda rule: rule.n_samples)
+    n_test_samples_ = _fitted(lambda rule: rule.n_test_samples)
+    n_classes_ = _fitted(lambda rule: rule.n_classes)
+    dtype_ = _fitted(lambda rule: rule.dtype)
+    p_ = _fitted(lambda rule: rule.p)
+    p_lower_ = _fitted(lambda rule: rule.p_lower)
+    certified_p_ = _fitted(lambda rule: rule.certified_p)
 
     def __init__(
         self,
@@ -166,41 +209,53 @@ class BinCP:
         p: Level | None = None,
         tau: float | None = None,
         correction: str = "mixture",
-        union: str = "paper",
+        union: str = "per-bound",
         eta: Level = 1e-3,
         guarantee: str | tuple[str, Level] = "marginal",
     ) -> None:
         as_certificate(certificate)
         if not isinstance(correction, str) or correction not in CORRECTIONS:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
-        if not isinstance(union, str) or union not in UNIONS:
-            raise ValueError(f"`union` must be one of {UNIONS}, got {union!r}")
         if p is not None and tau is not None:
             raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
         self.certificate: Certificate | None = certificate
-        self.alpha = check_level("alpha", alpha)
-        self.p = None if p is None else check_level("p", p, closed_high=True)
-        self.tau = None if tau is None else check_threshold("tau", tau)
-        self.correction = correction
-        self.union = union
-        self.eta = check_level("eta", eta)
-        self.delta = _check_guarantee(guarantee, correction)
+        self._rule = None
+        self._settings = Settings(
+            alpha=check_level("alpha", alpha),
+            p=None if p is None else check_level("p", p, closed_high=True),
+            tau=None if tau is None else check_threshold("tau", tau),
+            correction=correction,
+            union=as_union(union),
+            eta=check_level("eta", eta),
+            delta=_check_guarantee(guarantee, correction),
+        )
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
 
+    @classmethod
+    def _with_rule(cls, rule: DecisionRule, certificate: Certificate | None) -> "BinCP":
+        """Return a calibrated object."""
+        made = cls.__new__(cls)
+        made.certificate, made._settings, made._rule = certificate, rule.settings, rule
+        return made
+
     def __repr__(self) -> str:
         settings = f"alpha={self.alpha}, correction={self.correction!r}"
-        if not self._is_calibrated():
+        rule = self._rule
+        if rule is None:
             return f"BinCP({settings}, not calibrated)"
-        counts = f"min_count_={self.min_count_}, n_test_samples_={self.n_test_samples_}"
+        counts = f"min_count_={rule.min_count}, n_test_samples_={rule.n_test_samples}"
         return (
-            f"BinCP({settings}, tau_={self.tau_!r}, {counts}, n_calibration_={self.n_calibration_})"
+            f"BinCP({settings}, tau_={rule.tau!r}, {counts}, n_calibration_={rule.n_calibration})"
         )
 
     @property
     def certificate_description(self) -> dict[str, Any]:
-        """What `Certificate.describe` returns, also where only that was loaded from a file."""
-        return self._description if self.certificate is None else self.certificate.describe()
+        """The description that `Certificate.describe` returns, also where only that was loaded."""
+        if self.certificate is not None:
+            return self.certificate.describe()
+        assert self._rule is not None  # it was loaded
+        return copy.deepcopy(self._rule.certificate)
 
     # ---- calibration ------------------------------------------------------------------------
 
@@ -241,39 +296,13 @@ class BinCP:
         ValueError
             If the scores have a wrong shape or dtype or hold NaN, or a number is out of range.
         """
-        certificate = self._require_certificate()
-        scores = as_scores("true_scores", true_scores)
-        n, m = _check_true_scores(scores)
-        m_test = (
-            m
-            if n_test_samples is None
-            else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
+        rule = self._fit(
+            as_scores("true_scores", true_scores),
+            self._check_classes(n_classes),
+            n_test_samples,
         )
-        classes = self._check_classes(n_classes)
-        problem = Problem(
-            certificate,
-            scores.values(),
-            scores.dtype,
-            m_test,
-            self.alpha,
-            self.p,
-            self.tau,
-            self.delta,
-        )
-        try:
-            fit = self._fit(problem, classes)
-        except ValueError:
-            check_no_nan("true_scores", scores)  # says where in the argument that it came from
-            raise
-        rule = fit.rule
-        self.tau_ = fit.tau if fit.rank != 0 else -math.inf
-        self.min_count_ = rule.min_count if fit.rank != 0 else 0
-        self.rank_, self.success_rank_ = fit.rank, fit.t
-        self.n_calibration_, self.n_samples_, self.n_test_samples_ = n, m, m_test
-        self.n_classes_ = classes
-        self.dtype_ = scores.dtype
-        self.p_, self.p_lower_, self.certified_p_ = rule.p, rule.p_lower, rule.certified_p
-        self._warn_if_trivial()
+        self._rule = rule
+        _warn_if_trivial(rule)
         return self
 
     def calibrate_exact(self, probabilities: ArrayLike, *, tau: float) -> "BinCP":
@@ -326,16 +355,9 @@ class BinCP:
                 f"`tau` must be the one that the constructor fixed, if any, and `p` not given; "
                 f"got tau = {tau!r} with p = {self.p} and tau = {self.tau} in the constructor"
             )
-        rank = top_rank(values.size, self.alpha, self.delta)
-        p = float(np.partition(values, rank - 1)[rank - 1]) if rank else 0.0
-        self.tau_ = threshold
-        self.min_count_ = self.success_rank_ = None
-        self.rank_ = rank
-        self.n_calibration_ = values.size
-        self.n_samples_ = self.n_test_samples_ = self.n_classes_ = self.dtype_ = None
-        self.p_, self.p_lower_ = p, None
-        self.certified_p_ = min(certificate.lower(p), p) if rank else 0.0
-        self._warn_if_trivial()
+        rule = fit_exact(certificate, self._settings, values, threshold)
+        self._rule = rule
+        _warn_if_trivial(rule)
         return self
 
     # ---- prediction -------------------------------------------------------------------------
@@ -360,28 +382,24 @@ class BinCP:
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        min_count, m_test = self._calibrated()
+        rule = self._calibrated()
         checked = as_scores("scores", scores)
-        if checked.dtype != self.dtype_:
-            raise ValueError(
-                f"`scores` must have the dtype calibrated with, {self.dtype_}, got {checked.dtype}"
-            )
-        self._check_label_shape("scores", checked.bits.shape, ndim=3)
-        if checked.bits.shape[2] != m_test:
-            raise ValueError(
-                f"`scores` must have the m' = {m_test} samples calibrated for on the last axis, "
-                f"got {checked.bits.shape[2]}; calibrate takes another m' as n_test_samples"
-            )
-        return decide(scores, self.tau_, min_count)
+        check_test_scores(checked, rule.dtype, rule.n_classes, rule.n_test_samples)
+        return decide(checked, rule.tau, rule.min_count)
 
-    def predict_set_from_counts(self, counts: ArrayLike) -> npt.NDArray[np.bool_]:
+    def predict_set_from_counts(
+        self, counts: ArrayLike, *, n_samples: int
+    ) -> npt.NDArray[np.bool_]:
         """Return the prediction sets of inputs with exceedance counts.
 
         Parameters
         ----------
         counts : array_like of int, shape (n, K)
-            How many of exactly m' scores of each label reach `tau_`, compared in the dtype
-            calibrated with.
+            How many of the scores of each label reach `tau_`, compared in the dtype calibrated
+            with; in [0, m'].
+        n_samples : int
+            Number of scores of each label that were counted. It must be the m' calibrated for:
+            counts of fewer draws are too low, and sets from them lose the coverage.
 
         Returns
         -------
@@ -392,9 +410,9 @@ class BinCP:
         NotCalibratedError
             If `calibrate` has not been called.
         TypeError
-            If the counts are not integers.
+            If the counts or `n_samples` are not integers.
         ValueError
-            If a count is outside [0, m'], or the shape is wrong.
+            If `n_samples` is not m', a count is outside [0, m'], or the shape is wrong.
 
         Examples
         --------
@@ -403,13 +421,19 @@ class BinCP:
         >>> rule = bincp.BinCP(certificate, correction="none").calibrate(np.ones((99, 50)))
         >>> rule.min_count_
         27
-        >>> rule.predict_set_from_counts([[50, 27, 26]])
+        >>> rule.predict_set_from_counts([[50, 27, 26]], n_samples=50)
         array([[ True,  True, False]])
         """
-        min_count, m_test = self._calibrated()
-        checked = as_counts("counts", counts, high=m_test)
-        self._check_label_shape("counts", checked.shape, ndim=2)
-        return checked >= min_count
+        rule = self._calibrated()
+        drawn = check_integer("n_samples", n_samples, low=1)
+        if drawn != rule.n_test_samples:
+            raise ValueError(
+                f"`n_samples` must be the m' = {rule.n_test_samples} calibrated for, got {drawn}; "
+                "calibrate takes another m' as n_test_samples"
+            )
+        checked = as_counts("counts", counts, high=drawn)
+        check_label_shape("counts", checked.shape, rule.n_classes)
+        return np.asarray(checked >= rule.least)
 
     def predict_set_exact(self, probabilities: ArrayLike) -> npt.NDArray[np.bool_]:
         """Return the prediction sets of inputs with exact probabilities.
@@ -434,12 +458,12 @@ class BinCP:
         --------
         See `calibrate_exact`.
         """
-        if not self._is_calibrated() or self.min_count_ is not None:
+        rule = self._rule
+        if rule is None or rule.is_sampled:
             raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
         values = as_probabilities("probabilities", probabilities)
-        self._check_label_shape("probabilities", values.shape, ndim=2)
-        assert self.certified_p_ is not None
-        return np.asarray(values >= self.certified_p_)
+        check_label_shape("probabilities", values.shape, rule.n_classes)
+        return np.asarray(values >= rule.least)
 
     def sequential_rule(self, *, spread: float | None = None) -> SequentialRule:
         """Return a test that stops drawing early and keeps the guarantee, for the same tau.
@@ -463,7 +487,7 @@ class BinCP:
         ValueError
             If the correction is not "mixture": the others bound a count of all m' draws.
         CertificateError
-            If the object was loaded from a file.
+            If the object was loaded from a file and has no certificate, see `load`.
 
         Examples
         --------
@@ -475,15 +499,16 @@ class BinCP:
         >>> rule.min_count_, sequential.min_count, sequential.n_test_samples
         (17, 16, 32)
         """
-        _, m_test = self._calibrated()
-        if self.correction != "mixture":
+        rule = self._calibrated()
+        assert rule.n_test_samples is not None
+        if rule.settings.correction != "mixture":
             raise ValueError(
                 f'`correction` must be "mixture" for a sequential rule, got {self.correction!r}'
             )
-        requirement = requirement_of(self, self._require_certificate())
-        if requirement is None:  # nothing but to accept everything keeps the guarantee
-            return SequentialRule.curtailed(0, m_test)
-        return calibrated_rule(requirement, m_test, spread)
+        condition = condition_of(rule, self._require_certificate())
+        if condition is None:  # only accepting every label keeps the guarantee
+            return SequentialRule.curtailed(0, rule.n_test_samples)
+        return calibrated_rule(condition, rule.n_test_samples, spread)
 
     # ---- storage ----------------------------------------------------------------------------
 
@@ -493,7 +518,8 @@ class BinCP:
         Parameters
         ----------
         path : str or path-like
-            File to write; replaced only once the new one is complete.
+            File to write. An existing file is replaced once the new one is complete and on the
+            disk, and keeps its permissions; one that may not be written is refused.
 
         Raises
         ------
@@ -513,16 +539,17 @@ class BinCP:
         >>> (loaded.tau_, loaded.min_count_) == (rule.tau_, rule.min_count_)
         True
         """
-        if not self._is_calibrated():
+        if self._rule is None:
             raise NotCalibratedError("call calibrate() before save()")
-        _storage.write(path, self)
+        _storage.write(path, self._rule)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "BinCP":
         """Read a decision rule that `save` wrote.
 
-        It predicts as the saved one did. The file holds the certificate by description only, so
-        calibrating again needs a new object.
+        It predicts as the saved one did. It has its certificate again if that is of a pair of
+        smoothing scheme and ball that bincp knows by itself, and gives the numbers in the file.
+        Otherwise `certificate` is None, and calibrating again needs a new object.
 
         Parameters
         ----------
@@ -537,20 +564,21 @@ class BinCP:
         OSError
             If the file cannot be read.
         ValueError
-            If it is not a decision rule, is damaged, or was written by a newer version.
+            If it is not a decision rule, is damaged, or was written by another version: files of
+            version 1 have no checksum and are refused.
 
         Examples
         --------
         See `save`.
         """
-        return _storage.read(path, cls)
+        return cls._with_rule(*_storage.read(path))
 
     # ---- steps ------------------------------------------------------------------------------
 
     def _require_certificate(self) -> Certificate:
         if self.certificate is None:
             raise CertificateError(
-                "a loaded BinCP holds its certificate by description only; "
+                "this loaded BinCP holds its certificate by description only; "
                 "make a new BinCP to calibrate again"
             )
         return self.certificate
@@ -558,51 +586,71 @@ class BinCP:
     def _check_classes(self, n_classes: int | None) -> int | None:
         if n_classes is not None:
             return check_integer("n_classes", n_classes, low=1)
-        if self._spends_on_classes():
+        if self._settings.spends_on_classes:
             raise TypeError(
-                'calibrate() needs `n_classes` with correction="clopper-pearson" and union="paper"'
-                ", got None"
+                'calibrate() needs `n_classes` with correction="clopper-pearson" and '
+                'union="per-bound", got None'
             )
         return None
 
-    def _spends_on_classes(self) -> bool:
-        return self.correction == "clopper-pearson" and self.union == "paper"
+    def _fit(
+        self, scores: Scores, n_classes: int | None, n_test_samples: int | None
+    ) -> DecisionRule:
+        certificate = self._require_certificate()
+        m = _check_true_scores(scores)
+        m_test = (
+            m
+            if n_test_samples is None
+            else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
+        )
+        return fit(Task(certificate, self._settings, scores, m_test, n_classes))
 
-    def _fit(self, problem: Problem, classes: int | None) -> Fit:
-        if self.correction == "mixture":
-            return fit_mixture(problem)
-        if self.correction == "none":
-            return fit_uncorrected(problem)
-        each = eta_of_bound(self.eta, self.union, problem.n, classes)
-        return fit_clopper_pearson(problem, self.eta, each)
-
-    def _is_calibrated(self) -> bool:
-        return hasattr(self, "tau_")
-
-    def _calibrated(self) -> tuple[int, int]:
-        """Return (k, m') of a sampled calibration."""
-        if not self._is_calibrated() or self.min_count_ is None or self.n_test_samples_ is None:
+    def _calibrated(self) -> DecisionRule:
+        """Return the rule of a sampled calibration."""
+        rule = self._rule
+        if rule is None or not rule.is_sampled:
             raise NotCalibratedError("call calibrate() before predicting from sampled scores")
-        return self.min_count_, self.n_test_samples_
+        return rule
 
-    def _check_label_shape(self, name: str, shape: tuple[int, ...], *, ndim: int) -> None:
-        wanted = "(n, K)" if ndim == 2 else "(n, K, m')"
-        if len(shape) != ndim:
-            raise ValueError(f"`{name}` must have shape {wanted}, got {shape}")
-        if self.n_classes_ is not None and shape[1] != self.n_classes_:
-            raise ValueError(
-                f"`{name}` must have shape {wanted} with the K = {self.n_classes_} calibrated for, "
-                f"got {shape}"
-            )
 
-    def _warn_if_trivial(self) -> None:
-        cause = trivial_cause(self)
-        if cause is not None:
-            warnings.warn(
-                f"every label will be in every prediction set: {cause}",
-                TrivialSetWarning,
-                stacklevel=3,
-            )
+def check_test_scores(
+    scores: Scores, dtype: str | None, n_classes: int | None, m_test: int | None
+) -> None:
+    """Refuse scores of another dtype, K or m' than those calibrated for; K may be any if None."""
+    if scores.dtype != dtype:
+        raise ValueError(
+            f"`{scores.name}` must have the dtype calibrated with, {dtype}, got {scores.dtype}"
+        )
+    shape = scores.bits.shape
+    check_label_shape(scores.name, shape, n_classes, "(n, K, m')")
+    if shape[2] != m_test:
+        raise ValueError(
+            f"`{scores.name}` must have the m' = {m_test} samples calibrated for on the last axis, "
+            f"got {shape[2]}; calibrate takes another m' as n_test_samples"
+        )
+
+
+def check_label_shape(
+    name: str, shape: tuple[int, ...], n_classes: int | None, wanted: str = "(n, K)"
+) -> None:
+    """Refuse another number of axes, or of classes where K is known."""
+    if len(shape) != wanted.count(",") + 1:
+        raise ValueError(f"`{name}` must have shape {wanted}, got {shape}")
+    if n_classes is not None and shape[1] != n_classes:
+        raise ValueError(
+            f"`{name}` must have shape {wanted} with the K = {n_classes} calibrated for, "
+            f"got {shape}"
+        )
+
+
+def _warn_if_trivial(rule: DecisionRule) -> None:
+    cause = trivial_cause(rule)
+    if cause is not None:
+        warnings.warn(
+            f"every label will be in every prediction set: {cause}",
+            TrivialSetWarning,
+            stacklevel=3,
+        )
 
 
 def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
@@ -622,13 +670,12 @@ def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
     return check_level("delta", delta)
 
 
-def _check_true_scores(scores: Scores) -> tuple[int, int]:
+def _check_true_scores(scores: Scores) -> int:
+    """Return m."""
     shape = scores.bits.shape
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"`true_scores` must have shape (n, m) with n, m >= 1, got {shape}")
-    n, m = shape
-    check_integer("true_scores.shape[1]", m, low=1, high=MAX_COUNT)
-    return n, m
+    return check_integer("true_scores.shape[1]", shape[1], low=1, high=MAX_COUNT)
 
 
 def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:
@@ -640,7 +687,7 @@ def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:
     Parameters
     ----------
     certificate : Certificate
-        As in `BinCP`.
+        The certificate, as for `BinCP`.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
 

@@ -1,13 +1,14 @@
-"""What calibration asks of prediction: which refusal probabilities keep the coverage.
+"""The conditions on prediction: which refusal probabilities keep the coverage.
 
 Each class is one way to calibrate. It knows the curve (a certificate on a grid) and says of the
 refusal probability v(p) of a decision rule, given on the grid, whether the coverage is at least
-1 - alpha - 1e-10 for every population. v stands for any rule whose acceptance does not fall when
+1 - alpha - 1e-10 for every population. v may belong to any rule whose acceptance does not fall when
 the success probability rises: a count to reach, or a sequential test.
 
 Notation: a calibration point fails (lies below its threshold) with probability u(p), a label at the
-worst input is refused with probability v(p), p the clean success probability; the cell between two
-grid points is judged by its corner (u of the right point, v of the left one).
+worst input is refused with probability v(p), p is the clean success probability. The cell between
+two grid points is judged by its corner (u of the right point, v of the left one), which is safe for
+any certificate, since both fall as p rises. A finer grid refuses less.
 """
 
 from abc import ABC, abstractmethod
@@ -28,9 +29,13 @@ from bincp.calibration._curve import Array, Curve
 TOLERANCE = 1e-10
 """Absorbs rounding where there is no slack at all; in units of coverage."""
 
+# A cell is divided into at least and at most so many parts at once. Where v comes close to the
+# ceiling at one end only, most parts of a cell will not need the width that this end asks for.
+_LEAST_PARTS, _MOST_PARTS = 2, 8
 
-class Requirement(ABC):
-    """What v must satisfy on a grid."""
+
+class Condition(ABC):
+    """A condition on v, on a grid."""
 
     curve: Curve
 
@@ -39,16 +44,40 @@ class Requirement(ABC):
         """Whether the refusal probabilities ``v`` on the grid keep the guarantee."""
 
     @abstractmethod
-    def undecided(self, v: Array) -> npt.NDArray[np.intp]:
-        """Return the cells to divide where only the grid may be to blame for a refusal of ``v``."""
+    def ceiling(self, v: Array) -> Array:
+        """Return a curve that falls with p and that v must stay below for `allows` to hold.
+
+        It must be above v at every grid point where a finer grid could still allow v.
+        """
 
     @abstractmethod
-    def on(self, curve: Curve) -> "Requirement":
-        """Return the same requirement on another grid."""
+    def on(self, curve: Curve) -> "Condition":
+        """Return the same condition on another grid."""
+
+    def parts(self, v: Array) -> npt.NDArray[np.intp] | None:
+        """Return into how many parts to divide each cell so that a finer grid may allow ``v``.
+
+        1 for a cell that is below the ceiling by its corner. None where no finer grid can allow v,
+        for v reaches the ceiling at a grid point.
+
+        Within a cell v can be as large as at its left end and the ceiling as low as at its right
+        end. The fall of the ceiling in a part must be at most the room between the two curves.
+        """
+        ceiling = self.ceiling(v)
+        room = ceiling - v
+        if np.any(room < 0):
+            return None
+        undecided = v[:-1] > ceiling[1:]
+        fall = ceiling[:-1] - ceiling[1:]
+        least = np.minimum(room[:-1], room[1:])
+        wanted = np.full(len(fall), np.inf)
+        np.divide(fall, least, out=wanted, where=least > 0)
+        parts = np.clip(np.ceil(wanted), _LEAST_PARTS, _MOST_PARTS)
+        return np.where(undecided, parts, 1).astype(np.intp)
 
 
 @dataclass(frozen=True)
-class MeanFailure(Requirement):
+class MeanFailure(Condition):
     """p fixed: at most a share j / (n + 1) of points fails, whatever the law of p.
 
     v must not exceed alpha in the mean for any law of p under which u has that mean: the upper
@@ -76,13 +105,14 @@ class MeanFailure(Requirement):
     def allows(self, v: Array) -> bool:
         return corner_envelope(self._u, v, self._x)[0] <= self._target
 
-    def undecided(self, v: Array) -> npt.NDArray[np.intp]:
-        value, slope = point_envelope(self._u, v, self._x)
-        if value > self._target:
-            return np.empty(0, np.intp)  # refused by the curve itself
-        # The line over the points is over every cell that is small enough; that over the corners
-        # is steeper or flatter, and may cut the curve.
-        return np.flatnonzero(v[:-1] - slope * self._u[1:] > self._target - slope * self._x)
+    def ceiling(self, v: Array) -> Array:
+        """Return the line through (j / (n + 1), alpha) with the slope of the points' envelope.
+
+        It is above all points iff their envelope is at most alpha at j / (n + 1). The line over the
+        corners is steeper or flatter and may cut the curve; this one does not on a finer grid.
+        """
+        _, slope = point_envelope(self._u, v, self._x)
+        return np.asarray(self._target + slope * (self._u - self._x))
 
     def on(self, curve: Curve) -> "MeanFailure":
         return replace(self, curve=curve)
@@ -92,25 +122,24 @@ class MeanFailure(Requirement):
         return corner_envelope(self._u, v, self._x)[1]
 
 
-class Ceiling(Requirement):
-    """v must stay below a ceiling: in each cell, below the ceiling at the right end."""
+class FixedCeiling(Condition):
+    """v must stay below a ceiling that does not depend on v."""
 
     @property
     @abstractmethod
     def _ceiling(self) -> Array:
-        """The curve, which does not increase with p."""
+        """The ceiling, which does not increase with p."""
+
+    def ceiling(self, v: Array) -> Array:
+        """Return the ceiling, whatever v is."""
+        return self._ceiling
 
     def allows(self, v: Array) -> bool:
         return bool(np.all(v[:-1] <= self._ceiling[1:]))
 
-    def undecided(self, v: Array) -> npt.NDArray[np.intp]:
-        if np.any(v > self._ceiling):
-            return np.empty(0, np.intp)  # refused at a point of the curve itself
-        return np.flatnonzero(v[:-1] > self._ceiling[1:])
-
 
 @dataclass(frozen=True)
-class FixedSlope(Ceiling):
+class FixedSlope(FixedCeiling):
     """Tau fixed: t is an observed count, so the line over the curve (u, v) was drawn before it.
 
     v(p) <= alpha + slope (u(p) - j / (n + 1)) for every p keeps the coverage whatever t the data
@@ -137,7 +166,7 @@ class FixedSlope(Ceiling):
 
 
 @dataclass(frozen=True, eq=False)
-class MeanLoss(Ceiling):
+class MeanLoss(FixedCeiling):
     """Count weights: a calibration point of which s samples reach the threshold costs losses[s].
 
     Calibration bounds the mean cost by alpha; v(p) may be at most the expected cost
@@ -160,22 +189,24 @@ Failures: TypeAlias = Callable[[Curve, int, int], Array]
 
 
 def largest_count(
-    requirement: Requirement, m_test: int, failures: Failures = Curve.prediction_failures
-) -> tuple[int, Requirement]:
-    """Return the largest k that is allowed, and the requirement on the grid that shows it.
+    condition: Condition, m_test: int, failures: Failures = Curve.prediction_failures
+) -> tuple[int, Condition]:
+    """Return the largest k that is allowed, and the condition on the grid that shows it.
 
-    Counts that are allowed form an initial segment, since v grows with k: bisect, then divide cells
-    until k + 1 is refused by the curve itself and not by the grid.
+    Counts that are allowed form an initial segment, since v grows with k. They are bisected; then
+    cells are divided until k + 1 is refused by the curve itself and not by the grid, or until the
+    grid would grow beyond its limit.
     """
-    start = requirement
+    start = condition
     k = last_integer(lambda k: start.allows(failures(start.curve, k, m_test)), 1, m_test)
     while k < m_test:
-        v = failures(requirement.curve, k + 1, m_test)
-        if requirement.allows(v):
+        v = failures(condition.curve, k + 1, m_test)
+        if condition.allows(v):
             k += 1
             continue
-        finer = requirement.curve.divided(requirement.undecided(v))
+        parts = condition.parts(v)
+        finer = None if parts is None else condition.curve.divided(parts)
         if finer is None:
             break
-        requirement = requirement.on(finer)
-    return k, requirement
+        condition = condition.on(finer)
+    return k, condition

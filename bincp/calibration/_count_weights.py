@@ -3,14 +3,14 @@
 A calibration point of which s of m samples reach tau costs losses[s], non-increasing in s, and tau
 is the largest threshold at which the costs of all points, and one more point at the highest cost,
 add up to at most alpha (n + 1). That is conformal risk control, so the mean cost of a further point
-is at most alpha. A test label is refused with probability v(p) at most, which the expected cost at
-p is not below, for every p (condition Q); so the coverage is at least 1 - alpha. The weights of the
+is at most alpha. A test label is refused with probability at most v(p). Condition (Q): for every p,
+the expected cost is at least v(p). So the coverage is at least 1 - alpha. The weights of the
 literature are 1 - losses.
 
-Any losses that meet Q are valid; good ones exceed v by little where calibration points lie. The
+Any losses that meet (Q) are valid; good ones exceed v by little where calibration points lie. The
 plain choice losses[s] = v(s / m) plus a constant is too low where v is concave, which the constant
 must pay for everywhere, and too high where v is convex, where most points lie. So the losses are
-corrected by the gap that they leave until there is none to speak of.
+corrected by the gap that they leave until it is negligible.
 """
 
 import math
@@ -22,12 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bincp._utils.arrays import Scores
 from bincp._utils.bisection import last_integer
+from bincp.calibration._choice import FEWEST_SAMPLES_FOR_TOP_RANK, RankRule, choose
 from bincp.calibration._conditions import MeanFailure, MeanLoss
 from bincp.calibration._curve import Array, Curve
-from bincp.calibration._mixture_rule import MANY, RankRule, choose, reference
-from bincp.certificates import Certificate
-from bincp.counting import count_exceedances
+from bincp.calibration._mixture import Setup
+from bincp.calibration._reference import reference
+from bincp.counting import check_no_nan, count_exceedances
 
 Losses = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -36,14 +38,20 @@ Rows = npt.NDArray[np.floating[Any]]
 UNIT = 2.0**-36
 """Losses are whole multiples of this, so that the sum that decides is exact."""
 
-_MAX_LOSS = 64
-_EXACT = 2**20  # so many losses add up without overflow
+_MAX_LOSS = 64  # in units of coverage; far above 1, which valid losses rarely exceed
+_EXACT_TERMS = 2**20  # so many losses of at most 64 / UNIT = 2**42 add up in 63 bits
 
-_POINTS = 2400  # a cell of the grid is charged its own width, in every calibration point
-_ROUNDS = 30
-_PATIENCE = 3  # rounds without a smaller gap
-_CLOSED = 1e-4  # a gap, in units of coverage, that is not worth another round
-_OPEN = 1e-3  # one that is worth another kind of losses
+# Grid points: four times as many as elsewhere, for the width of a cell is paid by every calibration
+# point.
+_POINTS = 2400
+# Corrections of the losses: at most so many, and so many in a row without a smaller gap. They are
+# choices: any losses that meet (Q) are valid, and fewer rounds leave larger ones.
+_MAX_ROUNDS = 30
+_ROUNDS_WITHOUT_GAIN = 3
+# Gaps, in units of coverage: below the first no further round is made, above the second another
+# kind of losses is tried. They are choices, too.
+_CLOSED_GAP = 1e-4
+_OPEN_GAP = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +66,8 @@ class CountWeights:
         m'.
     losses : ndarray of int64, shape (m + 1,)
         Non-increasing, not negative, and at most 64 / UNIT.
-    requirement : MeanLoss
-        What the losses ask of a refusal probability, on the grid that shows that k meets it.
+    condition : MeanLoss
+        Condition (Q) for the losses, on the grid that shows that k meets it.
 
     Raises
     ------
@@ -70,7 +78,7 @@ class CountWeights:
     k: int
     m_test: int
     losses: Losses
-    requirement: MeanLoss
+    condition: MeanLoss
 
     def __post_init__(self) -> None:
         if np.any(np.diff(self.losses) > 0):
@@ -84,8 +92,8 @@ class CountWeights:
                 f"`losses` must be in [0, {_MAX_LOSS / UNIT:.0f}], "
                 f"got {self.losses[-1]} to {self.losses[0]}"
             )
-        v = self.requirement.curve.prediction_failures(self.k, self.m_test)
-        if not self.requirement.allows(v):
+        v = self.condition.curve.prediction_failures(self.k, self.m_test)
+        if not self.condition.allows(v):
             raise ValueError(f"`losses` must allow k = {self.k}, but condition (Q) fails")
         self.losses.flags.writeable = False
 
@@ -108,23 +116,23 @@ class CountWeights:
         return 1 - self.values
 
 
-def choose_weights(
-    certificate: Certificate, n: int, m: int, m_test: int, alpha: Fraction
-) -> CountWeights:
+def choose_weights(setup: Setup) -> CountWeights:
     """Choose k and the losses from the arguments alone.
 
     From m' = 8 on, k is the one of the p-fixed rule with m' samples for calibration, too; below,
     all k are tried in the reference population.
     """
-    rule = choose(certificate, n, m_test, m_test, alpha)
-    curve = Curve.around(certificate, rule.t, m_test, m_test, points=_POINTS)
+    n, m, m_test, alpha = setup.n, setup.m, setup.m_test, setup.alpha
+    rule = choose(setup.with_samples(m_test))
+    curve = Curve.around(setup.certificate, rule.t, m_test, m_test, points=_POINTS)
     best, fewest = _accept_all(curve, m, m_test), 1.0
-    for k in range(1, m_test + 1) if m_test < MANY else [max(rule.k, 1)]:
+    few = m_test < FEWEST_SAMPLES_FOR_TOP_RANK
+    for k in range(1, m_test + 1) if few else [max(rule.k, 1)]:
         v = curve.prediction_failures(k, m_test)
         fitted, gap = _fitted(curve, v, m)
         candidates = [fitted]
-        if gap > _OPEN and k == rule.k:
-            candidates.append(_subsample_losses(curve, rule, n, m, m_test, alpha))
+        if gap > _OPEN_GAP and k == rule.k:
+            candidates.append(_subsample_losses(setup, curve, rule))
         for losses in candidates:
             raised = _lifted(curve, v, losses)
             if raised[0] > _MAX_LOSS:
@@ -144,19 +152,18 @@ def _accept_all(curve: Curve, m: int, m_test: int) -> CountWeights:
     return make_weights(curve, 0, m_test, np.zeros(m + 1))
 
 
-def _subsample_losses(
-    curve: Curve, rule: RankRule, n: int, m: int, m_test: int, alpha: Fraction
-) -> Array:
+def _subsample_losses(setup: Setup, curve: Curve, rule: RankRule) -> Array:
     """Return the losses of the p-fixed rule with m' samples, in the mean over m' of the m.
 
     They have the expectation of the rule with m' samples exactly, so they are valid wherever that
     is; with a certificate that bends sharply no others may come closer.
     """
-    share = Fraction(rule.rank, n + 1)
+    m_test, alpha = setup.m_test, setup.alpha
+    share = Fraction(rule.rank, setup.n + 1)
     failure = MeanFailure(curve, rule.t, m_test, share, alpha)
     slope = failure.slope(curve.prediction_failures(rule.k, m_test))
     below: Array = (np.arange(m_test + 1) < rule.t).astype(np.float64)
-    for trials in range(m_test + 1, m + 1):  # P[Hypergeometric(trials, s, m') < t]
+    for trials in range(m_test + 1, setup.m + 1):  # P[Hypergeometric(trials, s, m') < t]
         drawn = np.arange(trials + 1) / trials
         below = np.append(below, 0.0) * (1 - drawn) + np.append(0.0, below) * drawn
     return np.maximum(float(alpha) - slope * float(share) + slope * below, 0.0)
@@ -174,7 +181,7 @@ def make_weights(curve: Curve, k: int, m_test: int, losses: Array) -> CountWeigh
     """Round losses to units, and check them.
 
     Downward, so that sums that are to be alpha (n + 1) exactly are not above; the tolerance of the
-    requirement covers it.
+    condition covers it.
     """
     units = np.floor(losses / UNIT)
     return CountWeights(k, m_test, units.astype(np.int64), MeanLoss(curve, units * UNIT))
@@ -185,13 +192,13 @@ def _fitted(curve: Curve, v: Array, m: int) -> tuple[Array, float]:
     shares = np.arange(m + 1) / m
     losses = _monotone(np.interp(shares, curve.p, v))
     best, smallest, since = losses, math.inf, 0
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         gap = _gap(curve, v, losses)
         if (largest := float(gap.max())) < smallest:
             best, smallest, since = losses, largest, 0
         else:
             since += 1
-        if smallest < _CLOSED or since == _PATIENCE:
+        if smallest < _CLOSED_GAP or since == _ROUNDS_WITHOUT_GAIN:
             break
         losses = _monotone(losses + np.interp(shares, curve.p[1:], gap))
     return best, smallest
@@ -224,25 +231,27 @@ _SAMPLE_ROWS, _SAMPLE_COLUMNS = 64, 32
 _NEAR = 8  # places in the sample: sorting what lies between costs less than to count once more
 
 
-def select_threshold_by_weights(scores: Rows, weights: CountWeights, alpha: Fraction) -> float:
+def select_threshold_by_weights(scores: Scores, weights: CountWeights, alpha: Fraction) -> float:
     """Return the largest tau at which the losses of n + 1 points are at most alpha (n + 1).
 
     ``scores`` is (n, m). tau is one of them, or -inf where they allow none; then every label is
     accepted. A sorted sample of all scores is searched by counting, and then only the scores
-    between two near places of the sample are sorted.
+    between two near places of the sample are sorted. NaN scores are refused.
     """
-    if weights.is_trivial(len(scores), alpha):
-        count_exceedances(scores, -math.inf)  # still no place for NaN
+    n = len(scores.bits)
+    if weights.is_trivial(n, alpha):
+        check_no_nan(scores)
         return -math.inf
-    return _largest_within(scores, weights.losses, weights.budget(len(scores), alpha))
+    return _largest_within(scores, weights.losses, weights.budget(n, alpha))
 
 
-def _largest_within(scores: Rows, losses: Losses, budget: int) -> float:
+def _largest_within(scores: Scores, losses: Losses, budget: int) -> float:
     """Return the largest score at which the losses of all rows add up to at most the budget."""
-    n, m = scores.shape
-    sample = np.sort(scores[:: -(-n // _SAMPLE_ROWS), :: -(-m // _SAMPLE_COLUMNS)], axis=None)
+    values = scores.values()
+    n, m = values.shape
+    sample = np.sort(values[:: -(-n // _SAMPLE_ROWS), :: -(-m // _SAMPLE_COLUMNS)], axis=None)
     if len(sample) <= _NEAR or np.isnan(sample[-1]):
-        count_exceedances(scores, -math.inf)  # finds NaN; else the search does
+        check_no_nan(scores)  # otherwise the search reads all scores and finds NaN
 
     def excess(i: int) -> tuple[int, Counts]:
         counts = count_exceedances(scores, sample[i])
@@ -251,18 +260,19 @@ def _largest_within(scores: Rows, losses: Losses, budget: int) -> float:
     nothing = np.zeros(n, np.int32)
     at_bottom, at_top = (n * int(losses[s]) - budget for s in (-1, 0))
     if at_top <= 0:
+        check_no_nan(scores)  # no search follows
         return math.inf
     low, high, counts = _bracket(excess, len(sample), at_bottom, (at_top, nothing))
-    inside = scores > (sample[low] if low >= 0 else -math.inf)
+    inside = values > (sample[low] if low >= 0 else -math.inf)
     if high < len(sample):
-        inside &= scores < sample[high]
+        inside &= values < sample[high]
     places = np.flatnonzero(inside)  # fast for few, unlike np.nonzero
     rows, columns = np.divmod(places, m)
-    values = scores[rows, columns]
-    ordered = np.sort(values)
+    found = values[rows, columns]
+    ordered = np.sort(found)
 
     def within(i: int) -> bool:
-        reached = counts + np.bincount(rows[values >= ordered[i - 1]], minlength=n)
+        reached = counts + np.bincount(rows[found >= ordered[i - 1]], minlength=n)
         return _total(losses, reached) <= budget
 
     if i := last_integer(within, 1, len(ordered)):
@@ -272,8 +282,8 @@ def _largest_within(scores: Rows, losses: Losses, budget: int) -> float:
 
 def _total(losses: Losses, counts: Counts) -> int:
     """Add up the losses of all counts, exactly."""
-    parts = range(0, len(counts), _EXACT)
-    return sum(int(losses.take(counts[i : i + _EXACT]).sum()) for i in parts)
+    parts = range(0, len(counts), _EXACT_TERMS)
+    return sum(int(losses.take(counts[i : i + _EXACT_TERMS]).sum()) for i in parts)
 
 
 def _bracket(

@@ -23,8 +23,7 @@ _FOCUS = 8.0  # standard deviations around the change-over that get three quarte
 _WIDE = 8.0  # |z| that the rest covers
 _FAR = 37.0  # |z| where Phi is 1e-299
 _FAR_STEP = 1.0
-_PARTS = 4
-_MAX_POINTS = 6_000
+_MAX_POINTS = 30_000
 
 
 @dataclass(frozen=True)
@@ -114,14 +113,22 @@ class Curve:
         binomial_means(weights, self.p, self.q, out)
         return out
 
-    def divided(self, cells: npt.NDArray[np.intp]) -> "Curve | None":
-        """Return the curve with the given cells divided, or None where that goes no further."""
-        cells = cells[(cells > 0) & (cells < len(self.z) - 2)]  # the outermost have no width in z
-        if not 0 < len(cells) <= (_MAX_POINTS - len(self.z)) / (_PARTS - 1):
+    def divided(self, parts: npt.NDArray[np.intp]) -> "Curve | None":
+        """Return the curve with each cell cut into so many parts, or None where it goes no further.
+
+        The parts are even in z. The outermost cells have no width in z and are never divided.
+        """
+        parts[[0, -1]] = 1
+        added = int(parts.sum()) - len(parts)
+        if added == 0 or len(self.z) + added > _MAX_POINTS:
             return None
-        low, high = self.z[cells, None], self.z[cells + 1, None]
-        inner = low + (high - low) * np.arange(1, _PARTS) / _PARTS
-        z = np.unique(np.concatenate([self.z, inner.ravel()]))
+        cells = np.repeat(np.arange(len(parts)), parts)
+        place = np.arange(len(cells)) - np.repeat(np.cumsum(parts) - parts, parts)
+        low, width = self.z[:-1], np.diff(self.z)
+        shift = np.zeros(len(cells))
+        inner = place > 0
+        shift[inner] = width[cells[inner]] * (place[inner] / parts[cells[inner]])
+        z = np.unique(np.append(low[cells] + shift, np.inf))
         return Curve(self.certificate, z) if len(z) > len(self.z) else None
 
 

@@ -1,164 +1,197 @@
-"""Calibration, one function a correction: from the scores of the calibration set to (tau, k).
+"""Calibration, one function a correction: from the scores of the calibration set to the rule.
 
-Each returns a `Fit`. Scores are (n, m) floats; rank 0 stands for too few calibration points, where
-every label is accepted.
+Rank 0 stands for too few calibration points, where every label is accepted.
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import round_to
+from bincp._utils.arrays import Scores, round_to
 from bincp._utils.levels import conformal_rank, float_below, success_rank
-from bincp.calibration._clopper_pearson import Rule, clopper_pearson_rule, uncorrected_rule
-from bincp.calibration._conditions import MeanFailure, Requirement
+from bincp.calibration._choice import choose
+from bincp.calibration._clopper_pearson import (
+    CountRule,
+    clopper_pearson_rule,
+    eta_of_bound,
+    uncorrected_rule,
+)
+from bincp.calibration._conditions import Condition
 from bincp.calibration._count_weights import choose_weights, select_threshold_by_weights
-from bincp.calibration._curve import Curve
-from bincp.calibration._mixture_rule import choose, share_of_failures, tau_fixed_count, top_rank
+from bincp.calibration._decision_rule import DecisionRule, Settings
+from bincp.calibration._fixed_tau import tau_fixed_count
+from bincp.calibration._mixture import Setup, top_rank
 from bincp.calibration._threshold import select_threshold
 from bincp.certificates import Certificate
-from bincp.counting import count_exceedances
-
-if TYPE_CHECKING:
-    from bincp.calibration._bincp import BinCP
-
-ScoreArray = npt.NDArray[np.floating[Any]]
+from bincp.counting import check_no_nan, count_exceedances
 
 DEFAULT_P = Fraction(3, 5)
+"""p of "clopper-pearson" and "none" where neither p nor tau is given, as in the paper."""
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What a calibration starts from."""
+class Task:
+    """A calibration to be done: checked scores (n, m), and what to do with them."""
 
     certificate: Certificate
-    scores: ScoreArray
-    dtype: str
+    settings: Settings
+    scores: Scores
     m_test: int
-    alpha: Fraction
-    p: Fraction | None
-    tau: float | None
-    delta: Fraction | None  # of a training-conditional guarantee
+    n_classes: int | None
 
     @property
     def n(self) -> int:
         """Number of calibration points."""
-        return len(self.scores)
+        return len(self.scores.bits)
 
     @property
     def m(self) -> int:
         """Number of samples of each."""
-        return int(self.scores.shape[1])
+        return int(self.scores.bits.shape[1])
+
+    @property
+    def setup(self) -> Setup:
+        """What the mixture correction may use before it sees a score."""
+        settings = self.settings
+        return Setup(self.certificate, self.n, self.m, self.m_test, settings.alpha, settings.delta)
+
+    def rule(self, tau: float, rank: int | None, t: int | None, counts: CountRule) -> DecisionRule:
+        """Return the decision rule; with rank 0 it accepts every label."""
+        return DecisionRule(
+            settings=self.settings,
+            tau=tau if rank != 0 else -math.inf,
+            n_calibration=self.n,
+            min_count=counts.min_count if rank != 0 else 0,
+            rank=rank,
+            success_rank=t,
+            n_samples=self.m,
+            n_test_samples=self.m_test,
+            n_classes=self.n_classes,
+            dtype=self.scores.dtype,
+            p=counts.p,
+            p_lower=counts.p_lower,
+            certified_p=counts.certified_p,
+            certificate=self.certificate.describe(),
+        )
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A decision rule and the ranks that it came from; None where it came from count weights."""
+def fit(task: Task) -> DecisionRule:
+    """Return the decision rule of sampled scores. NaN scores are refused."""
+    if task.settings.correction == "mixture":
+        return _fit_mixture(task)
+    if task.settings.correction == "none":
+        return _fit_uncorrected(task)
+    return _fit_clopper_pearson(task)
 
-    tau: float
-    rank: int | None
-    t: int | None
-    rule: Rule
 
-
-def fit_mixture(problem: Problem) -> Fit:
-    """Worst-case mixture of binomials: no confidence bounds, see `_mixture_rule`."""
-    if problem.tau is not None:
-        return _fit_mixture_to_tau(problem)
-    if problem.m > problem.m_test and problem.p is None and problem.delta is None:
-        return _fit_weights(problem)
-    n, m, m_test = problem.n, problem.m, problem.m_test
-    t, rank, k = choose(problem.certificate, n, m, m_test, problem.alpha, problem.p, problem.delta)
-    return Fit(
-        _threshold(problem.scores, t, rank), rank, t, _mixture_rule(problem.certificate, t, m, k)
+def fit_exact(
+    certificate: Certificate, settings: Settings, values: npt.NDArray[np.float64], tau: float
+) -> DecisionRule:
+    """Return the decision rule of exact probabilities, without any correction."""
+    rank = top_rank(values.size, settings.alpha, settings.delta)
+    p = _kth_smallest(values, rank) if rank else 0.0
+    return DecisionRule(
+        settings=settings,
+        tau=tau,
+        n_calibration=values.size,
+        rank=rank,
+        p=p,
+        certified_p=min(certificate.lower(p), p) if rank else 0.0,
+        certificate=certificate.describe(),
     )
 
 
-def _fit_mixture_to_tau(problem: Problem) -> Fit:
-    rank = top_rank(problem.n, problem.alpha, problem.delta)
-    tau, t = _count_at_fixed_tau(problem, rank)
-    k, _ = tau_fixed_count(
-        problem.certificate,
-        t,
-        rank,
-        problem.n,
-        problem.m,
-        problem.m_test,
-        problem.alpha,
-        problem.delta,
+def condition_of(rule: DecisionRule, certificate: Certificate) -> Condition | None:
+    """Return the condition of a mixture rule on prediction; None if only accepting all meets it."""
+    assert rule.n_samples is not None
+    assert rule.n_test_samples is not None
+    alpha, delta = rule.settings.alpha, rule.settings.delta
+    setup = Setup(
+        certificate, rule.n_calibration, rule.n_samples, rule.n_test_samples, alpha, delta
     )
-    return Fit(tau, rank, t, _mixture_rule(problem.certificate, t, problem.m, k))
-
-
-def _fit_weights(problem: Problem) -> Fit:
-    weights = choose_weights(
-        problem.certificate, problem.n, problem.m, problem.m_test, problem.alpha
-    )
-    tau = select_threshold_by_weights(problem.scores, weights, problem.alpha)
-    k = weights.k if tau > -math.inf else 0
-    return Fit(tau, None, None, Rule(k, None, None, None))
-
-
-def _mixture_rule(certificate: Certificate, t: int, m: int, k: int) -> Rule:
-    p = float_below(Fraction(t, m))
-    return Rule(k, p, None, min(certificate.lower(p), p))
-
-
-def requirement_of(calibrated: "BinCP", certificate: Certificate) -> Requirement | None:
-    """Return what a mixture calibration asks of prediction; None if nothing but every label."""
-    n, m, m_test = calibrated.n_calibration_, calibrated.n_samples_, calibrated.n_test_samples_
-    assert m is not None
-    assert m_test is not None
-    if calibrated.rank_ is None:
-        weights = choose_weights(certificate, n, m, m_test, calibrated.alpha)
-        return weights.requirement if calibrated.min_count_ else None
-    t = calibrated.success_rank_
-    if not calibrated.rank_ or not t:
+    if rule.rank is None:
+        return choose_weights(setup).condition if rule.min_count else None
+    t = rule.success_rank
+    if not rule.rank or not t:
         return None
-    alpha, delta = calibrated.alpha, calibrated.delta
-    if calibrated.tau is not None:
-        return tau_fixed_count(certificate, t, calibrated.rank_, n, m, m_test, alpha, delta)[1]
-    share = share_of_failures(calibrated.rank_, n, delta)
-    return MeanFailure(Curve.around(certificate, t, m, m_test), t, m, share, alpha)
+    if rule.settings.tau is not None:
+        return tau_fixed_count(setup, t, rule.rank)[1]
+    return setup.condition(t, rule.rank)
 
 
-def fit_clopper_pearson(problem: Problem, eta: Fraction, each: Fraction) -> Fit:
-    """Algorithms 1 and 2 of the paper: level alpha - eta, and so much of eta for each bound."""
-    rank = conformal_rank(problem.alpha - eta, problem.n)
-    tau, t = _pair(problem, rank)
-    rule = clopper_pearson_rule(problem.certificate, t, problem.m, problem.m_test, each)
-    return Fit(tau, rank, t, rule)
+# ---- the corrections --------------------------------------------------------------------------
 
 
-def fit_uncorrected(problem: Problem) -> Fit:
+def _fit_mixture(task: Task) -> DecisionRule:
+    """Correct for the worst mixture of binomials, without confidence bounds; see `_mixture`."""
+    settings = task.settings
+    if settings.tau is not None:
+        rank = task.setup.top_rank
+        tau, t = _count_at_fixed_tau(task, rank)
+        k, _ = tau_fixed_count(task.setup, t, rank)
+        return task.rule(tau, rank, t, _mixture_rule(task, t, k))
+    if task.m > task.m_test and settings.p is None and settings.delta is None:
+        return _fit_weights(task)
+    t, rank, k = choose(task.setup, settings.p)
+    return task.rule(_threshold(task, t, rank), rank, t, _mixture_rule(task, t, k))
+
+
+def _fit_weights(task: Task) -> DecisionRule:
+    weights = choose_weights(task.setup)
+    tau = select_threshold_by_weights(task.scores, weights, task.settings.alpha)
+    k = weights.k if tau > -math.inf else 0
+    return task.rule(tau, None, None, CountRule(k, None, None, None))
+
+
+def _mixture_rule(task: Task, t: int, k: int) -> CountRule:
+    p = float_below(Fraction(t, task.m))
+    return CountRule(k, p, None, min(task.certificate.lower(p), p))
+
+
+def _fit_clopper_pearson(task: Task) -> DecisionRule:
+    """Follow algorithms 1 and 2 of the paper: level alpha - eta, and eta for the bounds."""
+    settings = task.settings
+    rank = conformal_rank(settings.alpha - settings.eta, task.n)
+    tau, t = _pair(task, rank)
+    each = eta_of_bound(settings.eta, settings.union, task.n, task.n_classes)
+    return task.rule(
+        tau, rank, t, clopper_pearson_rule(task.certificate, t, task.m, task.m_test, each)
+    )
+
+
+def _fit_uncorrected(task: Task) -> DecisionRule:
     """Take frequencies for probabilities."""
-    rank = conformal_rank(problem.alpha, problem.n)
-    tau, t = _pair(problem, rank)
-    return Fit(tau, rank, t, uncorrected_rule(problem.certificate, t, problem.m, problem.m_test))
+    rank = conformal_rank(task.settings.alpha, task.n)
+    tau, t = _pair(task, rank)
+    return task.rule(tau, rank, t, uncorrected_rule(task.certificate, t, task.m, task.m_test))
 
 
-def _pair(problem: Problem, rank: int) -> tuple[float, int]:
+def _pair(task: Task, rank: int) -> tuple[float, int]:
     """Return tau and the success rank t, one of them fixed, the other calibrated."""
-    if problem.tau is not None:
-        return _count_at_fixed_tau(problem, rank)
-    t = success_rank(DEFAULT_P if problem.p is None else problem.p, problem.m)
-    return _threshold(problem.scores, t, rank), t
+    if task.settings.tau is not None:
+        return _count_at_fixed_tau(task, rank)
+    p = task.settings.p
+    t = success_rank(DEFAULT_P if p is None else p, task.m)
+    return _threshold(task, t, rank), t
 
 
-def _threshold(scores: ScoreArray, t: int, rank: int) -> float:
+def _threshold(task: Task, t: int, rank: int) -> float:
     if rank:
-        return select_threshold(scores, t, rank)
-    count_exceedances(scores, -math.inf)  # still no place for NaN
+        return select_threshold(task.scores, t, rank)
+    check_no_nan(task.scores)
     return -math.inf
 
 
-def _count_at_fixed_tau(problem: Problem, rank: int) -> tuple[float, int]:
+def _count_at_fixed_tau(task: Task, rank: int) -> tuple[float, int]:
     """Return tau in the dtype of the scores, and the rank-th smallest count (0 for rank 0)."""
-    assert problem.tau is not None
-    tau = float(round_to(problem.dtype, problem.tau))
-    counts = count_exceedances(problem.scores, tau)
-    return tau, int(np.partition(counts, rank - 1)[rank - 1]) if rank else 0
+    assert task.settings.tau is not None
+    tau = float(round_to(task.scores.dtype, task.settings.tau))
+    counts = count_exceedances(task.scores, tau)
+    return tau, int(_kth_smallest(counts, rank)) if rank else 0
+
+
+def _kth_smallest(values: npt.NDArray[np.float64] | npt.NDArray[np.int32], rank: int) -> float:
+    return float(np.partition(values, rank - 1)[rank - 1])

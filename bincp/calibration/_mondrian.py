@@ -1,4 +1,4 @@
-"""Class-conditional (Mondrian) calibration: one `BinCP` a class, so that each class is covered."""
+"""Class-conditional (Mondrian) calibration: a rule for each class, so that each is covered."""
 
 import warnings
 from typing import Any, Self
@@ -6,11 +6,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, as_array, as_counts, as_scores, is_tensor
-from bincp._utils.validation import check_integer
-from bincp.calibration._bincp import BinCP
+from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_scores
+from bincp._utils.validation import MAX_COUNT, check_integer
+from bincp.calibration._bincp import BinCP, check_test_scores
+from bincp.calibration._decision_rule import DecisionRule
 from bincp.certificates import Certificate
-from bincp.counting import check_no_nan
+from bincp.counting import check_no_nan, decide
 from bincp.errors import NotCalibratedError, TrivialSetWarning
 
 __all__ = ["MondrianBinCP"]
@@ -30,12 +31,13 @@ class MondrianBinCP:
     Parameters
     ----------
     certificate : Certificate
-        Of the smoothing scheme that draws the scores, for the ball to be robust against.
+        Certificate for the noise that produced the scores and the ball to defend against.
     n_classes : int
         K; never inferred from labels.
     **options
-        Of `BinCP`: alpha, p, tau, correction, union, eta, guarantee. With "clopper-pearson" and the
-        union of the paper a class of n_y points spends eta / (n_y + 1) on each bound.
+        The options of `BinCP`: alpha, p, tau, correction, union, eta, guarantee. With
+        "clopper-pearson" and the union "per-bound" a class of n_y points spends eta / (n_y + 1) on
+        each bound.
 
     Attributes
     ----------
@@ -49,6 +51,11 @@ class MondrianBinCP:
         m'.
     dtype_ : str
         Dtype of the scores.
+
+    Notes
+    -----
+    Threads may predict with one object at the same time, also while another thread calibrates it:
+    `calibrate` replaces all rules at once, at its end.
 
     References
     ----------
@@ -66,21 +73,52 @@ class MondrianBinCP:
     array([[ True, False]])
     """
 
-    rules_: list[BinCP | None]
-    tau_: npt.NDArray[np.float64]
-    n_calibration_: npt.NDArray[np.int64]
-    n_test_samples_: int
-    dtype_: str
+    _fit: "_Fit | None"
 
     def __init__(self, certificate: Certificate, *, n_classes: int, **options: Any) -> None:
         self.n_classes = check_integer("n_classes", n_classes, low=1)
         self.certificate = certificate
         self._options = options
+        self._fit = None
         self.alpha = self._new_rule().alpha  # checks certificate and options
 
     def __repr__(self) -> str:
-        state = f"tau_={self.tau_!r}" if hasattr(self, "rules_") else "not calibrated"
+        state = "not calibrated" if self._fit is None else f"tau_={self._fit.tau!r}"
         return f"MondrianBinCP(n_classes={self.n_classes}, alpha={self.alpha}, {state})"
+
+    @property
+    def rules_(self) -> list[BinCP | None]:
+        """The calibrated rule of each class; None for a class without calibration points."""
+        return [
+            None if rule is None else BinCP._with_rule(rule, self.certificate)
+            for rule in self._fitted.rules
+        ]
+
+    @property
+    def tau_(self) -> npt.NDArray[np.float64]:
+        """Thresholds, shape (K,)."""
+        return self._fitted.tau.copy()
+
+    @property
+    def n_calibration_(self) -> npt.NDArray[np.int64]:
+        """Calibration points of each class, shape (K,)."""
+        return self._fitted.n_calibration.copy()
+
+    @property
+    def n_test_samples_(self) -> int:
+        """The number of samples m' at prediction."""
+        return self._fitted.m_test
+
+    @property
+    def dtype_(self) -> str:
+        """Dtype of the scores."""
+        return self._fitted.dtype
+
+    @property
+    def _fitted(self) -> "_Fit":
+        if self._fit is None:
+            raise AttributeError("a MondrianBinCP has its fitted attributes only after calibration")
+        return self._fit
 
     def calibrate(
         self, true_scores: ArrayLike, labels: ArrayLike, *, n_test_samples: int | None = None
@@ -118,24 +156,24 @@ class MondrianBinCP:
             raise ValueError(
                 f"`true_scores` must have shape (n, m) with n, m >= 1, got {scores.bits.shape}"
             )
-        check_no_nan("true_scores", scores)
+        check_no_nan(scores)  # here, for the places in a class are not those in the argument
         y = as_counts("labels", labels, high=self.n_classes - 1)
         if y.shape != scores.bits.shape[:1]:
             raise ValueError(f"`labels` must have shape {scores.bits.shape[:1]}, got {y.shape}")
-        m = scores.bits.shape[1]
-        m_test = (
-            m if n_test_samples is None else check_integer("n_test_samples", n_test_samples, low=1)
+        m_test = check_integer(
+            "n_test_samples",
+            scores.bits.shape[1] if n_test_samples is None else n_test_samples,
+            low=1,
+            high=MAX_COUNT,
         )
-        rows = true_scores if is_tensor(true_scores) else as_array("true_scores", true_scores)
-        rules = [
-            self._calibrated_rule(rows, np.flatnonzero(y == label), m_test)
+        one = self._new_rule()
+        rules = tuple(
+            _rule_of_class(one, scores.rows(np.flatnonzero(y == label)), m_test)
             for label in range(self.n_classes)
-        ]
-        self.rules_ = rules
-        self.tau_ = np.array([-np.inf if rule is None else rule.tau_ for rule in rules])
-        self.n_calibration_ = np.bincount(y, minlength=self.n_classes)
-        self.n_test_samples_, self.dtype_ = m_test, scores.dtype
-        self._warn_if_trivial()
+        )
+        n_calibration = np.bincount(y, minlength=self.n_classes)
+        self._fit = fit = _Fit(rules, n_calibration, m_test, scores.dtype)
+        self._warn_if_trivial(fit)
         return self
 
     def predict_set(self, scores: ArrayLike) -> npt.NDArray[np.bool_]:
@@ -158,54 +196,48 @@ class MondrianBinCP:
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        if not hasattr(self, "rules_"):
+        fit = self._fit
+        if fit is None:
             raise NotCalibratedError("call calibrate() before predicting")
         checked = as_scores("scores", scores)
-        shape, wanted = checked.bits.shape, (self.n_classes, self.n_test_samples_)
-        if len(shape) != 3 or shape[1:] != wanted:
-            raise ValueError(
-                f"`scores` must have shape (n, K, m') with (K, m') = {wanted}, as calibrated for, "
-                f"got {shape}"
-            )
-        if checked.dtype != self.dtype_:
-            raise ValueError(
-                f"`scores` must have the dtype calibrated with, {self.dtype_}, got {checked.dtype}"
-            )
-        check_no_nan("scores", checked)
-        columns = scores if is_tensor(scores) else as_array("scores", scores)
-        sets = np.ones(shape[:2], dtype=np.bool_)
-        for label, rule in enumerate(self.rules_):
-            if rule is not None:
-                sets[:, label] = rule.predict_set(columns[:, label : label + 1])[:, 0]
-        return sets
+        check_test_scores(checked, fit.dtype, self.n_classes, fit.m_test)
+        return decide(checked, fit.tau, fit.min_count)
 
     def _new_rule(self) -> BinCP:
         return BinCP(self.certificate, **self._options)
 
-    def _calibrated_rule(
-        self, true_scores: Any, points: npt.NDArray[np.int64], m_test: int
-    ) -> BinCP | None:
-        if points.size == 0:
-            return None
-        with warnings.catch_warnings():  # one warning in the end for all classes
-            warnings.simplefilter("ignore", TrivialSetWarning)
-            return self._new_rule().calibrate(
-                true_scores[points], n_classes=1, n_test_samples=m_test
-            )
-
-    def _warn_if_trivial(self) -> None:
-        always = [
-            label
-            for label, rule in enumerate(self.rules_)
-            if rule is None or rule.tau_ == -np.inf or rule.min_count_ == 0
-        ]
+    def _warn_if_trivial(self, fit: "_Fit") -> None:
+        always = [label for label, rule in enumerate(fit.rules) if rule is None or rule.accepts_all]
         if always:
             named = ", ".join(map(str, always[:5])) + (", ..." if len(always) > 5 else "")
             warnings.warn(
                 f"the labels of {len(always)} of {self.n_classes} classes will be in every "
-                f"prediction set: class {named}, the first with {self.n_calibration_[always[0]]} "
+                f"prediction set: class {named}, the first with {fit.n_calibration[always[0]]} "
                 "calibration points; more points of these classes, a smaller radius or a larger "
                 "alpha would fix it",
                 TrivialSetWarning,
                 stacklevel=3,
             )
+
+
+class _Fit:
+    """The rules of all classes, and what they have in common."""
+
+    def __init__(
+        self,
+        rules: tuple[DecisionRule | None, ...],
+        n_calibration: npt.NDArray[np.int64],
+        m_test: int,
+        dtype: str,
+    ) -> None:
+        self.rules = rules
+        self.n_calibration = n_calibration
+        self.m_test = m_test
+        self.dtype = dtype
+        self.tau = np.array([-np.inf if rule is None else rule.tau for rule in rules])
+        self.min_count = np.array([0 if rule is None else rule.min_count for rule in rules])
+
+
+def _rule_of_class(one: BinCP, scores: Scores, m_test: int) -> DecisionRule | None:
+    """Return the rule of a class from its scores; None where it has no points."""
+    return one._fit(scores, 1, m_test) if len(scores.bits) else None

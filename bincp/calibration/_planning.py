@@ -15,17 +15,15 @@ import numpy as np
 from bincp._utils.drawing import draw
 from bincp._utils.levels import Level, check_level, conformal_rank, float_below
 from bincp._utils.validation import MAX_COUNT, check_integer
-from bincp.calibration._clopper_pearson import clopper_pearson_rule, eta_of_bound, uncorrected_rule
-from bincp.calibration._conditions import MeanFailure
-from bincp.calibration._count_weights import choose_weights
-from bincp.calibration._curve import Curve
-from bincp.calibration._mixture_rule import (
-    MANY,
+from bincp.calibration._choice import (
+    FEWEST_SAMPLES_FOR_TOP_RANK,
     choose,
     default_p,
     default_success_rank,
-    share_of_failures,
 )
+from bincp.calibration._clopper_pearson import clopper_pearson_rule, eta_of_bound, uncorrected_rule
+from bincp.calibration._count_weights import choose_weights
+from bincp.calibration._mixture import Setup
 from bincp.calibration._sequential import SequentialRule, calibrated_rule
 from bincp.calibration._triviality import too_few_points, too_weak
 from bincp.certificates import Certificate, as_certificate
@@ -50,7 +48,7 @@ class Plan:
     Parameters
     ----------
     certificate : Certificate
-        Of the smoothing scheme, for the ball to be robust against.
+        Certificate for the noise that produces the scores and the ball to defend against.
     n, m, n_test_samples : int
         Calibration points, samples of each of them, and samples m' of an input at prediction.
     alpha, eta : Fraction
@@ -66,9 +64,9 @@ class Plan:
     min_count : int
         k of ``correction="mixture"``: a label is accepted iff at least k of its m' scores reach
         tau. 0 means that every label will be in every set.
-    ghost_count, paper_count : int or None
-        k of ``correction="clopper-pearson"`` with ``union="ghost"`` and with ``union="paper"``, the
-        latter None without `n_classes`. Both at `compared_success_rank`.
+    two_bounds_count, per_bound_count : int or None
+        k of ``correction="clopper-pearson"`` with ``union="two-bounds"`` and with
+        ``union="per-bound"``, the latter None without `n_classes`. Both at `compared_success_rank`.
     certified_p : float or None
         c(t / m), the certified lower bound. With ever more samples k / m' tends to it.
     recommended_p : Fraction
@@ -91,10 +89,20 @@ class Plan:
     success_rank: int | None
     rank: int | None
     min_count: int
-    ghost_count: int
-    paper_count: int | None
+    two_bounds_count: int
+    per_bound_count: int | None
     certified_p: float | None
     recommended_p: Fraction
+
+    @property
+    def ghost_count(self) -> int:
+        """An older name of `two_bounds_count`."""
+        return self.two_bounds_count
+
+    @property
+    def paper_count(self) -> int | None:
+        """An older name of `per_bound_count`."""
+        return self.per_bound_count
 
     @property
     def share(self) -> float:
@@ -179,7 +187,7 @@ class Plan:
             return None
         if self._samples_to_add(MOST_SAMPLES, share):
             return None
-        m = MANY
+        m = FEWEST_SAMPLES_FOR_TOP_RANK
         while more := self._samples_to_add(m, share):
             m += more
         return m
@@ -219,8 +227,8 @@ class Plan:
             self._origin_of_tau(),
             "",
             _HEADER,
-            *(f"{name:<24}{k:>8}{k / m_test:>10.4f}" for name, k in self._counts()),
-            f"{self._name_of_limit():<24}{'':>8}{self._limit_at_t():>10.4f}",
+            *(f"{name:<28}{k:>8}{k / m_test:>10.4f}" for name, k in self._counts()),
+            f"{self._name_of_limit():<28}{'':>8}{self._limit_at_t():>10.4f}",
         ]
         if self.curtailed_draws is not None:
             lines += [
@@ -242,17 +250,18 @@ class Plan:
         if self.rank is None or self.success_rank is None:
             if self.min_count == 0:
                 return SequentialRule.curtailed(0, m_test)
-            weights = choose_weights(self.certificate, self.n, m, m_test, self.alpha)
-            return calibrated_rule(weights.requirement, m_test)
+            return calibrated_rule(choose_weights(self._setup(m, m_test)).condition, m_test)
         if self.rank == 0:
             return SequentialRule.curtailed(0, m_test)
-        share = share_of_failures(self.rank, self.n)
-        curve = Curve.around(self.certificate, self.success_rank, m, m_test)
-        return calibrated_rule(MeanFailure(curve, self.success_rank, m, share, self.alpha), m_test)
+        setup = self._setup(m, m_test)
+        return calibrated_rule(setup.condition(self.success_rank, self.rank), m_test)
+
+    def _setup(self, m: int, m_test: int) -> Setup:
+        return Setup(self.certificate, self.n, m, m_test, self.alpha)
 
     def _samples_to_add(self, m: int, share: Fraction) -> int:
         """Return how many more than m are needed for a share of c(t / m), at least; 0 if none."""
-        t, rank, k = choose(self.certificate, self.n, m, m, self.alpha, self.p)
+        t, rank, k = choose(self._setup(m, m), self.p)
         enough = k >= share * Fraction(_certified(self.certificate, t, m)) * m
         if enough and rank >= conformal_rank(self.alpha, self.n) - 1:
             return 0
@@ -260,9 +269,12 @@ class Plan:
         return max(1, int((wanted * m - k) / (1 - wanted)))
 
     def _counts(self) -> list[tuple[str, int]]:
-        counts = [("mixture", self.min_count), ("clopper-pearson, ghost", self.ghost_count)]
-        if self.paper_count is not None:
-            counts.append(("clopper-pearson, paper", self.paper_count))
+        counts = [
+            ("mixture", self.min_count),
+            ("clopper-pearson, two-bounds", self.two_bounds_count),
+        ]
+        if self.per_bound_count is not None:
+            counts.append(("clopper-pearson, per-bound", self.per_bound_count))
         return counts
 
     def _origin_of_tau(self) -> str:
@@ -285,7 +297,10 @@ class Plan:
 
     def _draw(self, axes: "Axes") -> None:
         end = max(1024, 2 * self.m, 2 * self.n_test_samples)
-        numbers = np.unique(np.geomspace(MANY, end, _PICTURED).astype(int)).tolist()
+        first = FEWEST_SAMPLES_FOR_TOP_RANK
+        numbers = np.unique(
+            np.geomspace(FEWEST_SAMPLES_FOR_TOP_RANK, end, _PICTURED).astype(int)
+        ).tolist()
         plans = [self._with_samples(m) for m in numbers]
         names = [name for name, _ in self._counts()]
         for i, (name, style) in enumerate(zip(names, _STYLES, strict=False)):
@@ -295,7 +310,7 @@ class Plan:
         axes.axhline(self.limit, color="black", linestyle=":", label=f"limit, c({p:g})")
         axes.plot(self.n_test_samples, self.share, "o", color=_COLORS[0], label="this plan")
         axes.set_xscale("log", base=2)
-        ticks = [2**i for i in range(MANY.bit_length() - 1, end.bit_length())]
+        ticks = [2**i for i in range(first.bit_length() - 1, end.bit_length())]
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.set(xlabel="samples m' = m", ylabel="share k / m' that must reach tau", ylim=(0, None))
         axes.set_title(f"n = {self.n}, alpha = {self.alpha}", fontsize=11)
@@ -315,7 +330,7 @@ class Plan:
         )
 
 
-_HEADER = "{:<24}{:>8}{:>10}".format("correction", "k", "k / m'")
+_HEADER = "{:<28}{:>8}{:>10}".format("correction", "k", "k / m'")
 _COLORS = ("#0072b2", "#009e73", "#d55e00")  # told apart by the colour-blind
 _STYLES = ("-", "--", "-.")
 
@@ -336,7 +351,7 @@ def plan(
     Parameters
     ----------
     certificate : Certificate
-        Of the smoothing scheme that will draw the scores, for the ball to be robust against.
+        Certificate for the noise that will produce the scores and the ball to defend against.
     n : int
         Number of calibration points.
     m : int
@@ -369,7 +384,7 @@ def plan(
     >>> import bincp
     >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
     >>> plan = bincp.plan(certificate, n=200, m=64, n_classes=10)
-    >>> plan.min_count, plan.ghost_count, plan.paper_count
+    >>> plan.min_count, plan.two_bounds_count, plan.per_bound_count
     (28, 5, 1)
     >>> print(plan)  # doctest: +NORMALIZE_WHITESPACE
     n = 200 calibration points with m = 64 scores each, m' = 64 at prediction, alpha = 1/10
@@ -378,8 +393,8 @@ def plan(
     <BLANKLINE>
     correction                     k    k / m'
     mixture                       28    0.4375
-    clopper-pearson, ghost         5    0.0781
-    clopper-pearson, paper         1    0.0156
+    clopper-pearson, two-bounds    5    0.0781
+    clopper-pearson, per-bound     1    0.0156
     limit, c(52/64)                     0.4551
     <BLANKLINE>
     draws until a label is decided, mean in the worst case:
@@ -400,7 +415,7 @@ def plan(
     classes = None if n_classes is None else check_integer("n_classes", n_classes, low=1)
     spent = check_level("eta", eta)
 
-    t, rank, k = _mixture_rule(certificate, n, m, m_test, level, success)
+    t, rank, k = _mixture_rule(Setup(certificate, n, m, m_test, level), success)
     compared = default_success_rank(certificate, m) if t is None else t
 
     def count(union: str) -> int:
@@ -421,21 +436,19 @@ def plan(
         success_rank=t,
         rank=rank,
         min_count=k,
-        ghost_count=count("ghost"),
-        paper_count=None if classes is None else count("paper"),
+        two_bounds_count=count("two-bounds"),
+        per_bound_count=None if classes is None else count("per-bound"),
         certified_p=None if t is None else _certified(certificate, t, m),
         recommended_p=default_p(certificate, m),
     )
 
 
-def _mixture_rule(
-    certificate: Certificate, n: int, m: int, m_test: int, alpha: Fraction, p: Fraction | None
-) -> tuple[int | None, int | None, int]:
+def _mixture_rule(setup: Setup, p: Fraction | None) -> tuple[int | None, int | None, int]:
     """Return t, j and k as the mixture correction of `BinCP` will."""
-    if m > m_test and p is None:
-        weights = choose_weights(certificate, n, m, m_test, alpha)
-        return None, None, 0 if weights.is_trivial(n, alpha) else weights.k
-    return choose(certificate, n, m, m_test, alpha, p)
+    if setup.m > setup.m_test and p is None:
+        weights = choose_weights(setup)
+        return None, None, 0 if weights.is_trivial(setup.n, setup.alpha) else weights.k
+    return choose(setup, p)
 
 
 def _certified(certificate: Certificate, t: int, m: int) -> float:

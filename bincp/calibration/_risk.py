@@ -19,7 +19,7 @@ from bincp._utils.levels import Level, check_level, success_rank
 from bincp._utils.validation import check_integer, check_threshold
 from bincp.calibration._clopper_pearson import clopper_pearson_rule, uncorrected_rule
 from bincp.certificates import Certificate, as_certificate
-from bincp.counting import check_no_nan, decide, kth_largest
+from bincp.counting import decide, kth_largest
 from bincp.errors import NotCalibratedError, TrivialSetWarning
 from bincp.metrics import as_members, exact_false_negative_rates, false_negative_rate
 
@@ -33,7 +33,7 @@ class RobustRiskControl:
     Each point has a set of true labels (n, K), and a loss in [0, 1] that cannot grow when a set
     does. A label belongs to the set iff at least k of its m' sampled scores reach tau; calibration
     finds tau and k. With one true label a point and the default loss this is `bincp.BinCP` with the
-    "ghost" union.
+    "two-bounds" union.
 
     Guarantee: if the calibration points and the test point before the attack are exchangeable, the
     expected loss of the set of any input in the ball around the test point is at most alpha, over
@@ -45,7 +45,7 @@ class RobustRiskControl:
     Parameters
     ----------
     certificate : Certificate
-        Of the smoothing scheme that draws the scores, for the ball to be robust against.
+        Certificate for the noise that produced the scores and the ball to defend against.
     alpha : int, float, str, Decimal or Fraction
         Level of the expected loss, in (0, 1).
     p : int, float, str, Decimal or Fraction
@@ -57,7 +57,7 @@ class RobustRiskControl:
         is checked on the sets that calibration meets), and must be at most alpha for the set of all
         labels.
     correction : {"clopper-pearson", "none"}
-        Of the error of sampling.
+        How the error of sampling is paid for.
     eta : int, float, str, Decimal or Fraction
         Share of alpha spent on sampling error, in (0, alpha): eta / 2 for each confidence bound
         with the default loss, eta / (2 K) with any other.
@@ -193,14 +193,13 @@ class RobustRiskControl:
             raise ValueError(
                 f"`scores` must have shape (n, K, m), n, K, m >= 1, got {checked.bits.shape}"
             )
-        check_no_nan("scores", checked)
         n, n_classes, m = checked.bits.shape
         m_test = (
             m if n_test_samples is None else check_integer("n_test_samples", n_test_samples, low=1)
         )
         t = success_rank(self.p, m)
         spent = Fraction(0) if self.correction == "none" else self.eta
-        tau = self._largest_threshold(kth_largest(scores, t), labels, self.alpha - spent)
+        tau = self._largest_threshold(kth_largest(checked, t), labels, self.alpha - spent)
         if self.correction == "none":
             rule = uncorrected_rule(self.certificate, t, m, m_test)
         else:
@@ -298,7 +297,7 @@ class RobustRiskControl:
                 f"`scores` must have shape (n, K, m') with (K, m') = {wanted}, "
                 f"as calibrated for, got {shape}"
             )
-        return decide(scores, self.tau_, self.min_count_)
+        return decide(checked, self.tau_, self.min_count_)
 
     def predict_set_exact(self, probabilities: ArrayLike) -> Sets:
         """Return the prediction sets of inputs with exact probabilities.

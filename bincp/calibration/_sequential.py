@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bincp._core import _sequential
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, as_probabilities, where
 from bincp._utils.validation import MAX_COUNT, check_integer, check_real
-from bincp.calibration._conditions import Requirement, largest_count
+from bincp.calibration._conditions import Condition, largest_count
 from bincp.calibration._curve import Curve
 
 __all__ = ["SequentialRule", "SequentialTracker"]
@@ -455,9 +455,9 @@ def boundaries(min_count: int, n_test_samples: int, spread: float) -> Sequential
 
 
 def calibrated_rule(
-    requirement: Requirement, n_test_samples: int, spread: float | None = None
+    condition: Condition, n_test_samples: int, spread: float | None = None
 ) -> SequentialRule:
-    """Return the rule with the largest k whose refusal probabilities a requirement allows.
+    """Return the rule with the largest k whose refusal probabilities a condition allows.
 
     With the spread fixed, both boundaries grow with k: a path that the rule of k + 1 accepts has
     reached the acceptance of k before it could meet a rejection of k. So the refusal probability
@@ -471,7 +471,7 @@ def calibrated_rule(
     def failures(curve: Curve, k: int, m_test: int) -> FloatArray:
         return exit_probabilities(boundaries(k, m_test, distance), curve.c, curve.d)[0]
 
-    k, _ = largest_count(requirement, m, failures)
+    k, _ = largest_count(condition, m, failures)
     return boundaries(k, m, distance)
 
 

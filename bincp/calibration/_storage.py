@@ -1,26 +1,28 @@
-"""Versioned JSON files of calibrated decision rules: floats as hex, levels as fractions, no pickle.
+"""Versioned JSON files of decision rules: floats as hex, levels as fractions, a checksum.
 
-A field is written and read by one codec, which refuses whatever it would not have written.
+A field is written and read by one codec, which refuses whatever it would not have written. The
+checksum finds every change of the content, and `_consistency` finds a rule that no calibration
+could have left, whatever its checksum says.
 """
 
+import hashlib
 import json
 import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from bincp._utils.arrays import SCORE_DTYPES
 from bincp._utils.files import replace_file
 from bincp._utils.levels import check_level
-from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
-from bincp.calibration._mixture_rule import top_rank
-
-if TYPE_CHECKING:
-    from bincp.calibration._bincp import BinCP
+from bincp.calibration._consistency import contradiction
+from bincp.calibration._decision_rule import DecisionRule, Settings
+from bincp.calibration._rebuild import certificate_of
+from bincp.certificates import Certificate
 
 FORMAT = "bincp decision rule"
-VERSION = 1
+VERSION = 2
 
 
 class _Codec(NamedTuple):
@@ -59,6 +61,16 @@ def _decode_dtype(text: Any) -> str:
     return str(text)
 
 
+def _level(*, closed_high: bool = False) -> _Codec:
+    def decode(text: Any) -> Any:
+        level = check_level("level", _decode_text(text), closed_high=closed_high)
+        if str(level) != text:
+            raise ValueError(f"{text!r} is not a fraction in lowest terms")
+        return level
+
+    return _Codec(str, decode)
+
+
 def _optional(codec: _Codec) -> _Codec:
     return _Codec(
         lambda value: None if value is None else codec.encode(value),
@@ -67,72 +79,128 @@ def _optional(codec: _Codec) -> _Codec:
 
 
 _FLOAT = _Codec(float.hex, _decode_float)
-_LEVEL = _Codec(str, lambda text: check_level("level", _decode_text(text)))
-_CLOSED_LEVEL = _Codec(str, lambda text: check_level("level", _decode_text(text), closed_high=True))
 _COUNT = _Codec(int, _decode_count)
 _TEXT = _Codec(str, _decode_text)
 _DTYPE = _Codec(str, _decode_dtype)
-
 _DESCRIPTION = _Codec(dict, _decode_description)
 
-_FIELDS = {
-    "alpha": _LEVEL,
-    "p": _optional(_CLOSED_LEVEL),
+SETTINGS = {
+    "alpha": _level(),
+    "p": _optional(_level(closed_high=True)),
     "tau": _optional(_FLOAT),
     "correction": _TEXT,
     "union": _TEXT,
-    "eta": _LEVEL,
-    "delta": _optional(_LEVEL),
-    "tau_": _FLOAT,
-    "min_count_": _optional(_COUNT),
-    "rank_": _optional(_COUNT),
-    "success_rank_": _optional(_COUNT),
-    "n_calibration_": _COUNT,
-    "n_samples_": _optional(_COUNT),
-    "n_test_samples_": _optional(_COUNT),
-    "n_classes_": _optional(_COUNT),
-    "dtype_": _optional(_DTYPE),
-    "p_": _optional(_FLOAT),
-    "p_lower_": _optional(_FLOAT),
-    "certified_p_": _optional(_FLOAT),
+    "eta": _level(),
+    "delta": _optional(_level()),
 }
+"""Fields of `Settings`, which are keys of the file."""
+
+FITTED = {
+    "tau": _FLOAT,
+    "min_count": _optional(_COUNT),
+    "rank": _optional(_COUNT),
+    "success_rank": _optional(_COUNT),
+    "n_calibration": _COUNT,
+    "n_samples": _optional(_COUNT),
+    "n_test_samples": _optional(_COUNT),
+    "n_classes": _optional(_COUNT),
+    "dtype": _optional(_DTYPE),
+    "p": _optional(_FLOAT),
+    "p_lower": _optional(_FLOAT),
+    "certified_p": _optional(_FLOAT),
+}
+"""Fields of `DecisionRule`; their keys have an underscore at the end, as the attributes have."""
+
+_KEYS = {"format", "version", "sha256", "certificate", *SETTINGS, *(f"{name}_" for name in FITTED)}
 
 
-def write(path: str | os.PathLike[str], calibrated: "BinCP") -> None:
-    """Write the decision rule of ``calibrated``."""
-    fields = {name: codec.encode(getattr(calibrated, name)) for name, codec in _FIELDS.items()}
-    document = {
+def write(path: str | os.PathLike[str], rule: DecisionRule) -> None:
+    """Write a decision rule."""
+    settings = {
+        name: codec.encode(getattr(rule.settings, name)) for name, codec in SETTINGS.items()
+    }
+    fitted = {f"{name}_": codec.encode(getattr(rule, name)) for name, codec in FITTED.items()}
+    content = {
         "format": FORMAT,
         "version": VERSION,
-        "certificate": calibrated.certificate_description,
-        **fields,
+        "certificate": rule.certificate,
+        **settings,
+        **fitted,
     }
+    document = {**content, "sha256": checksum(content)}
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     replace_file(path, lambda stream: stream.write(text.encode()))
 
 
-def read(path: str | os.PathLike[str], cls: type["BinCP"]) -> "BinCP":
-    """Read what `write` wrote, or say what is wrong with the file."""
-    text = Path(path).read_bytes()
+def read(path: str | os.PathLike[str]) -> tuple[DecisionRule, Certificate | None]:
+    """Read what `write` wrote, or say what is wrong with the file.
+
+    The certificate is None where it cannot be made again from its description.
+    """
+    document = _parsed(path, Path(path).read_bytes())
+    if document.get("format") != FORMAT:
+        raise ValueError(f"{path}: must be a file that BinCP.save wrote, got other JSON")
+    _check_version(path, document.get("version"))
+    for name in sorted(_KEYS):
+        if name not in document:
+            raise _damaged(path, f"`{name}` is missing")
+    for name in document:
+        if name not in _KEYS:
+            raise _damaged(path, f"{name!r} is no field of a decision rule")
+    content = {name: value for name, value in document.items() if name != "sha256"}
+    if document["sha256"] != checksum(content):
+        raise _damaged(path, "the content does not have the checksum in `sha256`")
+    rule = _decoded(path, content)
+    if (cause := contradiction(rule)) is not None:
+        raise _damaged(path, cause)
     try:
-        document = json.loads(text, object_pairs_hook=_unique)
+        return rule, certificate_of(rule)
+    except ValueError as error:
+        raise _damaged(path, str(error)) from None
+
+
+def checksum(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of the canonical JSON of a document: sorted keys, ASCII, no spaces."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _parsed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: a bincp decision rule must be JSON: {error}") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    if not isinstance(document, dict):
         raise ValueError(f"{path}: must be a file that BinCP.save wrote, got other JSON")
-    version = document.get("version")
-    if type(version) is not int or version != VERSION:
-        raise ValueError(
-            f"{path}: version must be {VERSION}, got {version!r}; "
-            "a newer bincp may be able to read it"
-        )
-    rule = cls.__new__(cls)
-    rule.certificate = None
-    rule._description = _decode(path, "certificate", _DESCRIPTION, document)
-    for name, codec in _FIELDS.items():
-        setattr(rule, name, _decode(path, name, codec, document))
-    _check_consistent(path, rule)
-    return rule
+    return document
+
+
+def _check_version(path: str | os.PathLike[str], version: Any) -> None:
+    if type(version) is int and version == VERSION:
+        return
+    cure = (
+        "it has no checksum; calibrate again and save the rule with this version of bincp"
+        if type(version) is int and version == 1
+        else "a newer bincp may be able to read it"
+    )
+    raise ValueError(f"{path}: version must be {VERSION}, got {version!r}; {cure}")
+
+
+def _decoded(path: str | os.PathLike[str], content: dict[str, Any]) -> DecisionRule:
+    def decode(name: str, codec: _Codec) -> Any:
+        try:
+            return codec.decode(content[name])
+        except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+            raise _damaged(path, f"`{name}`: {error}") from None
+
+    settings = Settings(**{name: decode(name, codec) for name, codec in SETTINGS.items()})
+    fitted = {name: decode(f"{name}_", codec) for name, codec in FITTED.items()}
+    return DecisionRule(settings, certificate=decode("certificate", _DESCRIPTION), **fitted)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -142,78 +210,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return document
 
 
-def _decode(
-    path: str | os.PathLike[str], name: str, codec: _Codec, document: dict[str, Any]
-) -> Any:
-    try:
-        return codec.decode(document[name])
-    except KeyError:
-        raise ValueError(f"{path}: damaged, `{name}` is missing") from None
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-        raise ValueError(f"{path}: damaged, `{name}`: {error}") from None
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
-def _check_consistent(path: str | os.PathLike[str], rule: "BinCP") -> None:
-    """Refuse a rule that no calibration could have left."""
-    sampled = (rule.min_count_, rule.n_samples_, rule.n_test_samples_, rule.dtype_)
-    exact = all(field is None for field in (*sampled, rule.success_rank_))
-    k, t = rule.min_count_ or 0, rule.success_rank_ or 0
-    m, m_test = rule.n_samples_ or 0, rule.n_test_samples_ or 0
-    conditions = {
-        "a field of sampled scores is missing": exact or None not in sampled,
-        "`min_count_` must be in [0, m']": k <= m_test,
-        "`success_rank_` must be in [0, m]": t <= m,
-        "m and m' must be in [1, 2**31)": exact or all(1 <= s < 2**31 for s in (m, m_test)),
-        "`n_calibration_` must be at least 1": rule.n_calibration_ >= 1,
-        "`n_classes_` must be at least 1": rule.n_classes_ is None or rule.n_classes_ >= 1,
-        "at most one of `p` and `tau` may be given": rule.p is None or rule.tau is None,
-    }
-    conditions |= _conditions_of_correction(rule, exact)
-    conditions |= _conditions_of_rank(rule, exact)
-    for requirement, holds in conditions.items():
-        if not holds:
-            raise ValueError(f"{path}: damaged, {requirement}")
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is beyond the range of doubles")
+    return value
 
 
-def _conditions_of_correction(rule: "BinCP", exact: bool) -> dict[str, bool]:
-    bounded = rule.correction == "clopper-pearson" and not exact
-    per_class = bounded and rule.union == "paper"
-    return {
-        "`correction` is not one that is known": rule.correction in CORRECTIONS,
-        "`union` is not one that is known": rule.union in UNIONS,
-        "`eta` must be below alpha": not bounded or rule.eta < rule.alpha,
-        "`n_classes_` is missing": not per_class or rule.n_classes_ is not None,
-        "`p_lower_` belongs to clopper-pearson alone": bounded == (rule.p_lower_ is not None),
-    }
-
-
-def _conditions_of_rank(rule: "BinCP", exact: bool) -> dict[str, bool]:
-    """Ranks and probabilities, or none of them with count weights."""
-    sampled = None if exact else rule.success_rank_
-    ranked = (rule.rank_, rule.p_, rule.certified_p_)
-    if rule.correction == "mixture" and not exact and (*ranked, sampled) == (None,) * 4:
-        fixed = (rule.p, rule.tau, rule.delta, rule.p_lower_)
-        return {
-            "count weights need m > m' and nothing fixed": fixed == (None,) * 4
-            and (rule.n_samples_ or 0) > (rule.n_test_samples_ or 0)
-        }
-    if None in ranked or (sampled is None and not exact):
-        return {"a rank or a probability is missing": False}
-    assert rule.rank_ is not None
-    assert rule.p_ is not None
-    assert rule.certified_p_ is not None
-    spent = rule.eta if rule.correction == "clopper-pearson" and not exact else 0
-    top = top_rank(rule.n_calibration_, rule.alpha - spent, rule.delta)
-    chosen = rule.correction == "mixture" and not exact  # then it may be any up to the top
-    return {
-        "`rank_` must be that of alpha and n": 0 <= rule.rank_ <= top
-        if chosen
-        else rule.rank_ == top,
-        "rank 0 accepts every label": rule.rank_ > 0
-        or exact
-        or (rule.min_count_ == 0 and rule.tau_ == -math.inf),
-        "`p_lower_` is of another correction": rule.p_lower_ is None
-        or rule.correction == "clopper-pearson",
-        "probabilities must be in order": 0 <= rule.certified_p_ <= rule.p_ <= 1,
-        "`p_lower_` must be in [0, p_]": rule.p_lower_ is None or 0 <= rule.p_lower_ <= rule.p_,
-    }
+def _damaged(path: str | os.PathLike[str], cause: str) -> ValueError:
+    return ValueError(f"{path}: damaged, {cause}")

@@ -1,38 +1,32 @@
-"""Why every label ends up in every prediction set, and what would change that."""
+"""The reasons for sets that hold every label, and the cures."""
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from bincp._core._binomial import cp_upper
 from bincp._utils.levels import conformal_rank, float_below
 from bincp.calibration._clopper_pearson import eta_of_bound
-
-if TYPE_CHECKING:
-    from bincp.calibration._bincp import BinCP
+from bincp.calibration._decision_rule import DecisionRule
 
 
-def trivial_cause(calibrated: "BinCP") -> str | None:
+def trivial_cause(rule: DecisionRule) -> str | None:
     """Return the cause and the cure where sets are trivial, else None."""
-    if calibrated.rank_ == 0 and calibrated.delta is not None:
-        return _too_few_points_given(calibrated, calibrated.delta)
-    if calibrated.rank_ == 0:
-        spent = calibrated.eta if calibrated.p_lower_ is not None else Fraction(0)
-        return too_few_points(calibrated.n_calibration_, calibrated.alpha, spent)
-    if (
-        calibrated.rank_ is None
-        and conformal_rank(calibrated.alpha, calibrated.n_calibration_) == 0
-    ):
-        return too_few_points(calibrated.n_calibration_, calibrated.alpha)
-    if calibrated.min_count_ is None:
-        return _radius(calibrated) if calibrated.certified_p_ == 0 else None
-    if calibrated.min_count_ == 0:
-        return _too_low(calibrated)
-    if calibrated.tau_ == -math.inf:
+    if rule.rank == 0 and rule.settings.delta is not None:
+        return _too_few_points_given(rule, rule.settings.delta)
+    if rule.rank == 0:
+        spent = rule.settings.eta if rule.p_lower is not None else Fraction(0)
+        return too_few_points(rule.n_calibration, rule.settings.alpha, spent)
+    if rule.rank is None and conformal_rank(rule.settings.alpha, rule.n_calibration) == 0:
+        return too_few_points(rule.n_calibration, rule.settings.alpha)
+    if rule.min_count is None:
+        return _radius(rule) if rule.certified_p == 0 else None
+    if rule.min_count == 0:
+        return _too_low(rule)
+    if rule.tau == -math.inf:
         return (
-            f"{calibrated.rank_} of the n = {calibrated.n_calibration_} calibration points have a "
-            f"score of -inf at alpha = {float(calibrated.alpha):g}; finite scores or a smaller p "
-            "would fix it"
+            f"{rule.rank} of the n = {rule.n_calibration} calibration points have a "
+            f"score of -inf at alpha = {float(rule.settings.alpha):g}; finite scores or a smaller "
+            "p would fix it"
         )
     return None
 
@@ -50,26 +44,26 @@ def too_few_points(n: int, alpha: Fraction, spent: Fraction = Fraction(0)) -> st
     return f"n = {n} calibration points are too few for {name}; {cure} would fix it"
 
 
-def _too_few_points_given(calibrated: "BinCP", delta: Fraction) -> str:
-    alpha = calibrated.alpha
+def _too_few_points_given(rule: DecisionRule, delta: Fraction) -> str:
+    alpha = rule.settings.alpha
     needed = math.ceil(math.log(delta) / math.log1p(-alpha))
     return (
-        f"n = {calibrated.n_calibration_} calibration points are too few for "
+        f"n = {rule.n_calibration} calibration points are too few for "
         f"alpha = {float(alpha):g} and delta = {float(delta):g}; about {needed} calibration "
         "points, or a larger alpha or delta, would fix it"
     )
 
 
-def _too_low(calibrated: "BinCP") -> str:
-    if calibrated.success_rank_ == 0:
+def _too_low(rule: DecisionRule) -> str:
+    if rule.success_rank == 0:
         return (
-            f"tau = {calibrated.tau_!r} is out of reach for too many of the calibration points' "
-            f"scores at alpha = {float(calibrated.alpha):g}; a lower tau would fix it"
+            f"tau = {rule.tau!r} is out of reach for too many of the calibration points' "
+            f"scores at alpha = {float(rule.settings.alpha):g}; a lower tau would fix it"
         )
-    if calibrated.correction == "mixture":
-        m, m_test = calibrated.n_samples_, calibrated.n_test_samples_
-        return too_weak(calibrated.n_calibration_, m, m_test, calibrated.alpha)
-    return _too_few_samples(calibrated) or _radius(calibrated)
+    if rule.settings.correction == "mixture":
+        m, m_test = rule.n_samples, rule.n_test_samples
+        return too_weak(rule.n_calibration, m, m_test, rule.settings.alpha)
+    return _too_few_samples(rule) or _radius(rule)
 
 
 def too_weak(n: int, m: int | None, m_test: int | None, alpha: Fraction) -> str:
@@ -81,29 +75,27 @@ def too_weak(n: int, m: int | None, m_test: int | None, alpha: Fraction) -> str:
     )
 
 
-def _too_few_samples(calibrated: "BinCP") -> str | None:
+def _too_few_samples(rule: DecisionRule) -> str | None:
     """Blame the samples where even without an attack a count of 0 would be accepted."""
-    p, m, m_test = calibrated.p_lower_, calibrated.n_samples_, calibrated.n_test_samples_
+    p, m, m_test = rule.p_lower, rule.n_samples, rule.n_test_samples
     if p is None or m is None or m_test is None:
         return None
-    level = eta_of_bound(
-        calibrated.eta, calibrated.union, calibrated.n_calibration_, calibrated.n_classes_
-    )
+    level = eta_of_bound(rule.settings.eta, rule.settings.union, rule.n_calibration, rule.n_classes)
     if cp_upper(0, m_test, float_below(level)) < p:
         return None
     return (
         f"m = {m} samples for calibration and m' = {m_test} for prediction are too few for "
-        f"eta = {float(calibrated.eta):g}; more samples, or a larger p or eta, would fix it"
+        f"eta = {float(rule.settings.eta):g}; more samples, or a larger p or eta, would fix it"
     )
 
 
-def _radius(calibrated: "BinCP") -> str:
-    start = calibrated.p_ if calibrated.p_lower_ is None else calibrated.p_lower_
+def _radius(rule: DecisionRule) -> str:
+    start = rule.p if rule.p_lower is None else rule.p_lower
     assert start is not None  # with count weights another cause is given
-    assert calibrated.certified_p_ is not None
-    samples = "" if calibrated.n_samples_ is None else ", more samples"
+    assert rule.certified_p is not None
+    samples = "" if rule.n_samples is None else ", more samples"
     return (
         f"the radius is too large: the certificate lowers p = {start:.4g} to "
-        f"{calibrated.certified_p_:.4g}; a smaller radius, more noise, a larger p{samples} "
+        f"{rule.certified_p:.4g}; a smaller radius, more noise, a larger p{samples} "
         "would fix it"
     )

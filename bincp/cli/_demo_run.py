@@ -387,7 +387,8 @@ class _Trial:
         """Measure both methods on clean images and on images that an attack on each has moved."""
 
         def robust_sets(images: Images) -> Sets:
-            return rule.predict_set_from_counts(self._counts(images, rule.tau_))
+            counts = self._counts(images, rule.tau_)
+            return rule.predict_set_from_counts(counts, n_samples=self.settings.n_samples)
 
         def vanilla_sets(images: Images) -> Sets:
             return np.asarray(self._probabilities(images) >= vanilla_threshold)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bincp import metrics
 from bincp._utils.files import replace_file
 from bincp.calibration import BinCP
-from bincp.cli._arguments import OUTPUTS, add_command, add_key_argument
+from bincp.cli._arguments import OUTPUTS, add_command, add_key_argument, integer
 from bincp.cli._files import output_file, read_array
 from bincp.cli._report import Report
 
@@ -23,7 +23,7 @@ def add_predict(commands: Any) -> None:
         "prediction sets from a decision rule and sampled scores",
         "Apply a decision rule. SCORES holds m' scores of each of K labels of each of n\n"
         "inputs under random noise: an array (n, K, m') of the dtype that the rule was\n"
-        "calibrated with. With --counts it holds integers (n, K): how many of the m'\n"
+        "calibrated with. With --counts M it holds integers (n, K): how many of M = m'\n"
         "scores reach tau.",
         "Example:\n  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy\n\n"
         "The sets are a boolean array (n, K); a .npz file holds it as `sets`. With labels\n"
@@ -34,7 +34,12 @@ def add_predict(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="SETS", help=".npy or .npz file to write"
     )
-    parser.add_argument("--counts", action="store_true", help="SCORES holds exceedance counts")
+    parser.add_argument(
+        "--counts",
+        type=integer("counts"),
+        metavar="M",
+        help="SCORES holds exceedance counts, each of M scores",
+    )
     parser.add_argument(
         "--labels",
         type=Path,
@@ -48,9 +53,9 @@ def _predict(arguments: argparse.Namespace) -> Report:
     inputs = [arguments.rule, arguments.scores, arguments.labels]
     target = output_file(arguments.out, inputs, suffixes=(".npy", ".npz"))
     rule = BinCP.load(arguments.rule)
-    if arguments.counts:
+    if arguments.counts is not None:
         counts = read_array(arguments.scores, arguments.key, "counts")
-        sets = rule.predict_set_from_counts(counts)
+        sets = rule.predict_set_from_counts(counts, n_samples=arguments.counts)
     else:
         sets = rule.predict_set(read_array(arguments.scores, arguments.key, "scores"))
     data = _sets_data(sets)

@@ -330,7 +330,7 @@ class RobustClassifier:
 def _predict_all(job: Job, rule: Rule) -> PredictionSets:
     counts, dtype = _engine.count(job, rule.tau_)
     _check_dtype(rule, dtype)
-    sets = rule.predict_set_from_counts(counts)
+    sets = rule.predict_set_from_counts(counts, n_samples=job.n_samples)
     return PredictionSets(sets, counts, np.full(len(counts), job.n_samples))
 
 

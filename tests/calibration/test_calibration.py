@@ -12,7 +12,8 @@ from scipy import special, stats
 
 import bincp
 from bincp import balls, smoothing
-from bincp.calibration._mixture_rule import share_of_failures
+from bincp._utils.arrays import as_scores
+from bincp.calibration._mixture import share_of_failures
 from bincp.calibration._threshold import select_threshold
 from support import quiet
 
@@ -154,7 +155,7 @@ def test_selection_of_the_threshold_is_exact(seed, n, m, dtype, digits, data):
         scores[:] = 0.5
     t, rank = data.draw(st.integers(1, m)), data.draw(st.integers(1, n))
     expected = np.sort(np.sort(scores, axis=1)[:, m - t])[rank - 1]
-    assert select_threshold(scores, t, rank) == expected
+    assert select_threshold(as_scores("scores", scores), t, rank) == expected
 
 
 # ---- counts, sets and their special cases ----------------------------------------------------
@@ -169,7 +170,9 @@ def test_prediction_from_counts_is_prediction_from_scores(correction):
     counts = bincp.count_exceedances(scores, rule.tau_)
     expected = rule.predict_set(scores)
     assert 0 < expected.mean() < 1
-    np.testing.assert_array_equal(rule.predict_set_from_counts(counts), expected)
+    np.testing.assert_array_equal(
+        rule.predict_set_from_counts(counts, n_samples=rule.n_test_samples_), expected
+    )
 
 
 def test_uncorrected_at_radius_zero_accepts_exactly_the_success_rank():
@@ -492,7 +495,8 @@ class TestSequentialRule:
         rule.calibrate_exact(np.linspace(0.5, 1, 50), tau=0.3)
         with pytest.raises(bincp.NotCalibratedError, match="call calibrate"):
             rule.sequential_rule()
-        rule.calibrate(scores).save(tmp_path / "rule.json")
+        outside = bincp.BinCP(bincp.Certificate.from_bounds(lambda p: max(p - 0.05, 0.0)))
+        outside.calibrate(scores).save(tmp_path / "rule.json")
         with pytest.raises(bincp.CertificateError, match="by description only"):
             bincp.BinCP.load(tmp_path / "rule.json").sequential_rule()
 
@@ -701,7 +705,7 @@ def test_predict_refuses():
         (np.full((2, 3), 1.0), TypeError),
     ]:
         with pytest.raises(error, match="`counts`"):
-            rule.predict_set_from_counts(wrong)
+            rule.predict_set_from_counts(wrong, n_samples=rule.n_test_samples_)
     with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
         rule.predict_set_exact(np.ones((2, 3)))
 
@@ -815,3 +819,13 @@ def test_exact_calibration_can_be_training_conditional(tmp_path):
     assert stats.beta.cdf(0.1, 5, 95) >= 0.95 > stats.beta.cdf(0.1, 6, 94)
     rule.save(tmp_path / "rule.json")
     assert bincp.BinCP.load(tmp_path / "rule.json").rank_ == 5
+
+
+def test_counts_of_another_number_of_draws_are_refused():
+    """Counts of fewer draws than m' would lose the coverage without a word."""
+    certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+    rule = bincp.BinCP(certificate).calibrate(np.random.default_rng(0).random((99, 16)))
+    with pytest.raises(ValueError, match=r"m' = 16 calibrated for, got 8"):
+        rule.predict_set_from_counts([[8, 3]], n_samples=8)
+    with pytest.raises(TypeError, match="n_samples"):
+        rule.predict_set_from_counts([[8, 3]])

@@ -5,21 +5,18 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import stats
 
 import bincp
 from bincp._utils.levels import conformal_rank
-from bincp.calibration import _mixture_rule
-from bincp.calibration._conditions import Ceiling, FixedSlope, MeanFailure, MeanLoss
+from bincp.calibration._choice import default_success_rank
+from bincp.calibration._conditions import FixedCeiling, FixedSlope, MeanFailure, MeanLoss
 from bincp.calibration._curve import Array, Curve
-from bincp.calibration._mixture_rule import (
-    choose,
-    default_success_rank,
-    largest_valid_count,
-    tau_fixed_count,
-)
+from bincp.calibration._reference import reference as reference_population
 from bincp.certificates import Certificate
+from support import choose, largest_valid_count, tau_fixed_count
 
 S, B = bincp.smoothing, bincp.balls
 CERTIFICATES = {
@@ -60,20 +57,20 @@ def test_fixed_slope_holds_for_every_observed_count(
     lowered = np.asarray(certificate.lower(p))
     counts, slopes = [], set()
     for t in range(m + 1):
-        k, requirement = tau_fixed_count(certificate, t, rank, n, m, m_test, alpha)
+        k, condition = tau_fixed_count(certificate, t, rank, n, m, m_test, alpha)
         counts.append(k)
         u = stats.binom.cdf(t - 1, m, p)
         v = stats.binom.cdf(k - 1, m_test, lowered)
-        if requirement is None:
+        if condition is None:
             assert k == 0
             continue
-        assert isinstance(requirement, FixedSlope)
-        slopes.add(requirement.slope)
-        intercept = float(alpha - Fraction(requirement.slope) * Fraction(rank, n + 1))
-        assert np.all(v <= intercept + requirement.slope * u + 1e-9)
+        assert isinstance(condition, FixedSlope)
+        slopes.add(condition.slope)
+        intercept = float(alpha - Fraction(condition.slope) * Fraction(rank, n + 1))
+        assert np.all(v <= intercept + condition.slope * u + 1e-9)
         if k < m_test and certificate is not CERTIFICATES["sparse-flip"]:
             beyond = stats.binom.cdf(k, m_test, lowered)
-            assert np.any(beyond > intercept + requirement.slope * u - 1e-6)  # tight
+            assert np.any(beyond > intercept + condition.slope * u - 1e-6)  # tight
     assert all(a <= b for a, b in pairwise(counts))
     assert len(slopes) <= 1  # nothing observed went into it
     if certificate.lower(1.0) == 1 and m == m_test:
@@ -211,7 +208,7 @@ def test_a_given_p_sets_the_success_rank() -> None:
 
 def test_the_reference_population_is_calibrated_at_its_budget() -> None:
     """Refused wrong labels at the budget, against numerical integration."""
-    reference = _mixture_rule.reference()
+    reference = reference_population()
     t, m, k, budget = 3, 4, 2, 0.1
     z = np.linspace(-12, 12, 4001)
 
@@ -230,7 +227,13 @@ def test_the_reference_population_is_calibrated_at_its_budget() -> None:
 # ---- the classes ----------------------------------------------------------------------------
 
 
-def requirements() -> list[Ceiling | MeanFailure]:
+def some_parts(curve: Curve) -> npt.NDArray[np.intp]:
+    parts = np.ones(len(curve.z) - 1, np.intp)
+    parts[100:200] = 4
+    return parts
+
+
+def conditions() -> list[FixedCeiling | MeanFailure]:
     curve = Curve.around(CERTIFICATES["gaussian"], 12, 16, 16)
     share = Fraction(1, 10)
     return [
@@ -240,16 +243,16 @@ def requirements() -> list[Ceiling | MeanFailure]:
     ]
 
 
-@pytest.mark.parametrize("requirement", requirements(), ids=lambda r: type(r).__name__)
-def test_requirements_share_their_contract(requirement: Ceiling | MeanFailure) -> None:
-    nothing, everything = np.zeros_like(requirement.curve.z), np.ones_like(requirement.curve.z)
-    assert requirement.allows(nothing)
-    assert not requirement.allows(everything)
-    assert requirement.undecided(everything).size == 0  # the curve itself refuses
-    finer = requirement.curve.divided(np.arange(100, 200))
+@pytest.mark.parametrize("condition", conditions(), ids=lambda r: type(r).__name__)
+def test_conditions_share_their_contract(condition: FixedCeiling | MeanFailure) -> None:
+    nothing, everything = np.zeros_like(condition.curve.z), np.ones_like(condition.curve.z)
+    assert condition.allows(nothing)
+    assert not condition.allows(everything)
+    assert condition.parts(everything) is None  # the curve itself refuses
+    finer = condition.curve.divided(some_parts(condition.curve))
     assert finer is not None
-    assert requirement.on(finer).curve is finer
+    assert condition.on(finer).curve is finer
     for k in range(17):
-        v = requirement.curve.prediction_failures(k, 16)
-        if requirement.allows(v):  # a finer grid allows no less
-            assert requirement.on(finer).allows(finer.prediction_failures(k, 16))
+        v = condition.curve.prediction_failures(k, 16)
+        if condition.allows(v):  # a finer grid allows no less
+            assert condition.on(finer).allows(finer.prediction_failures(k, 16))

@@ -12,20 +12,21 @@ from scipy import stats
 
 import bincp
 from bincp._core._mixture import binomial_means
+from bincp._utils.arrays import Scores, as_scores
 from bincp.calibration import _count_weights as _weights
 from bincp.calibration._conditions import MeanFailure, MeanLoss
 from bincp.calibration._count_weights import (
     UNIT,
     CountWeights,
-    choose_weights,
     make_weights,
     rank_weights,
     select_threshold_by_weights,
 )
 from bincp.calibration._curve import Array, Curve
-from bincp.calibration._mixture_rule import choose, largest_valid_count
+from bincp.calibration._mixture import Setup
 from bincp.calibration._threshold import select_threshold
 from bincp.certificates import Certificate
+from support import choose, choose_weights, largest_valid_count
 
 S, B = bincp.smoothing, bincp.balls
 CERTIFICATES = {
@@ -37,6 +38,10 @@ CERTIFICATES = {
 }
 LEVELS = [(9, Fraction(3, 10)), (200, Fraction(1, 10)), (1000, Fraction(1, 100))]
 SHAPES = [(8, 1), (9, 8), (64, 4), (512, 7), (512, 16), (1024, 64)]  # (m, m')
+
+
+def checked(scores: Any) -> Scores:
+    return as_scores("scores", scores)
 
 
 # ---- the kernel -----------------------------------------------------------------------------
@@ -80,7 +85,7 @@ def test_condition_q_on_a_grid_ten_times_finer(
 ) -> None:
     for n, alpha in LEVELS:
         weights = choose_weights(certificate, n, m, m_test, alpha)
-        curve = finer(weights.requirement.curve)
+        curve = finer(weights.condition.curve)
         v = curve.prediction_failures(weights.k, m_test)
         assert np.all(v <= curve.expected(weights.values) + 1e-10), (n, alpha)
         assert not np.any(np.diff(weights.losses) > 0)
@@ -115,7 +120,7 @@ def test_bad_losses_are_refused() -> None:
 def test_fitted_losses_beat_the_plain_ones(m_test: int) -> None:
     certificate = CERTIFICATES["gaussian"]
     weights = choose_weights(certificate, 200, 512, m_test, Fraction(1, 10))
-    curve = weights.requirement.curve
+    curve = weights.condition.curve
     v = curve.prediction_failures(weights.k, m_test)
     plain = _weights._lifted(curve, v, np.interp(np.arange(513) / 512, curve.p, v))
     assert 10 * weights.values[-1] < plain[-1]
@@ -160,8 +165,8 @@ def test_rank_weights_reproduce_the_p_fixed_rule(m: int, m_test: int, t: int) ->
         weights = rank_weights(curve, t, m, k, m_test, slope, intercept)
         for _ in range(20):
             scores = rng.integers(0, 30, (n, m)).astype(np.float32)
-            assert select_threshold_by_weights(scores, weights, alpha) == select_threshold(
-                scores, t, rank
+            assert select_threshold_by_weights(checked(scores), weights, alpha) == select_threshold(
+                checked(scores), t, rank
             )
 
 
@@ -169,7 +174,7 @@ def test_subsample_losses_have_the_mean_of_the_smaller_rule() -> None:
     certificate, n, m, m_test, alpha = CERTIFICATES["sparse-flip"], 150, 100, 64, Fraction(1, 10)
     rule = choose(certificate, n, m_test, m_test, alpha)
     curve = Curve.around(certificate, rule.t, m_test, m_test)
-    losses = _weights._subsample_losses(curve, rule, n, m, m_test, alpha)
+    losses = _weights._subsample_losses(Setup(certificate, n, m, m_test, alpha), curve, rule)
     slope = (losses[0] - losses[-1]) / 1.0
     u = stats.binom.cdf(rule.t - 1, m_test, curve.p)
     np.testing.assert_allclose(curve.expected(losses), losses[-1] + slope * u, rtol=0, atol=1e-11)
@@ -203,7 +208,7 @@ def problems(draw: Any) -> tuple[Any, list[int], int]:
 @given(problems())
 def test_threshold_against_brute_force(problem: tuple[Any, list[int], int]) -> None:
     scores, losses, budget = problem
-    found = _weights._largest_within(scores, np.array(losses, np.int64), budget)
+    found = _weights._largest_within(checked(scores), np.array(losses, np.int64), budget)
     if budget >= len(scores) * losses[0]:
         assert found == np.inf
     else:
@@ -223,7 +228,7 @@ def test_threshold_of_larger_arrays(seed: int, order: Any) -> None:
     losses = np.sort(rng.integers(0, 2**36, m + 1))[::-1].copy()
     for share in (0.02, 0.3, 0.9):
         budget = int(n * (losses[-1] + share * (losses[0] - losses[-1])))
-        found = _weights._largest_within(scores, losses, budget)
+        found = _weights._largest_within(checked(scores), losses, budget)
         above = scores[scores > found]
         following = float(above.min()) if above.size else np.inf
         total = [int(losses[np.sum(scores >= x, axis=1)].sum()) for x in (found, following)]
@@ -237,12 +242,14 @@ def test_nan_is_refused() -> None:
         scores = np.random.default_rng(0).normal(size=shape)
         scores[-1, -1] = np.nan
         with pytest.raises(ValueError, match="NaN"):
-            _weights._largest_within(scores, weights.losses, 2**36)
+            _weights._largest_within(checked(scores), weights.losses, 2**36)
 
 
 def test_too_few_points_accept_everything() -> None:
     weights = choose_weights(CERTIFICATES["gaussian"], 5, 16, 4, Fraction(1, 10))
-    assert select_threshold_by_weights(np.zeros((5, 16)), weights, Fraction(1, 10)) == -np.inf
+    assert (
+        select_threshold_by_weights(checked(np.zeros((5, 16))), weights, Fraction(1, 10)) == -np.inf
+    )
 
 
 # ---- coverage -------------------------------------------------------------------------------
@@ -265,7 +272,7 @@ def exact_coverage(weights: CountWeights, n: int, alpha: Fraction, p: Array, law
                     following[total + loss] += mass * float(share)
         totals = following
     reached = sum(totals.values())
-    lowered = np.asarray(weights.requirement.curve.certificate.lower(p))
+    lowered = np.asarray(weights.condition.curve.certificate.lower(p))
     refused = law @ stats.binom.cdf(weights.k - 1, weights.m_test, lowered)
     return float(1 - reached * refused)
 

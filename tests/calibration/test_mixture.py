@@ -25,8 +25,8 @@ import bincp
 from bincp import balls, smoothing
 from bincp._utils.levels import conformal_rank, success_rank
 from bincp.calibration._clopper_pearson import clopper_pearson_rule
-from bincp.calibration._mixture_rule import largest_valid_count
 from bincp.certificates import Certificate
+from support import largest_valid_count
 
 Array = npt.NDArray[np.float64]
 
@@ -416,3 +416,13 @@ def test_monotone_in_everything() -> None:
         assert ks[0] < ks[-1]
     by_radius = [base.largest(gaussian(delta)) for delta in (2.0, 1.0, 0.5, 0.25, 0.1, 0.0)]
     assert by_radius == sorted(by_radius)
+
+
+def test_a_grid_that_must_be_fine_is_refined_where_it_decides() -> None:
+    """k = 48 is nearly refused all along the curve: its worst-case coverage is .95003628885..."""
+    attack = gaussian(0.05)
+    setting = Setting(t=50, rank=50, n=1000, m=100, m_test=100, alpha=Fraction(1, 20))
+    assert setting.largest(attack) == 48
+    coverage = 1 - WorstCase(attack, setting, 48).at(setting.share)
+    assert 0.9500362888516 <= coverage < 0.9500363889  # polygons approach it from above
+    assert WorstCase(attack, setting, 49).at(setting.share) > 0.07

@@ -8,7 +8,7 @@ import pytest
 
 import bincp
 from bincp import BinCP, SequentialRule, balls, smoothing
-from bincp.calibration._mixture_rule import choose
+from support import choose
 
 CERTIFICATES = {
     "identity": bincp.certify(smoothing.Gaussian(0.25), balls.L2(0)),
@@ -25,7 +25,7 @@ def calibrated(certificate, n, m, **options):
     arguments = {key: options.pop(key) for key in ("n_test_samples", "n_classes") if key in options}
     scores = np.random.default_rng(5).normal(size=(n, m))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BinCP, "_warn_if_trivial", lambda self: None)
+        patch.setattr("bincp.calibration._bincp._warn_if_trivial", lambda rule: None)
         return BinCP(certificate, **options).calibrate(scores, **arguments)
 
 
@@ -56,7 +56,10 @@ def test_plans_are_what_calibration_finds(name, n, m, m_test, alpha, p):
     assert plan.share == rule.min_count_ / rule.n_test_samples_
 
     same_t = Fraction(plan.compared_success_rank, m)
-    for union, found in (("paper", plan.paper_count), ("ghost", plan.ghost_count)):
+    for union, found in (
+        ("per-bound", plan.per_bound_count),
+        ("two-bounds", plan.two_bounds_count),
+    ):
         other = calibrated(certificate, n, m, alpha=alpha, p=same_t, n_test_samples=m_test,
                            n_classes=10, union=union, eta="0.01",
                            correction="clopper-pearson")  # fmt: skip
@@ -175,9 +178,9 @@ def test_recommended_p_is_high_where_only_high_shares_survive():
 
 def test_text_names_what_is_planned():
     text = str(bincp.plan(GAUSSIAN, n=200, m=64, n_classes=10))
-    for part in ("mixture", "ghost", "paper", "limit", "curtailed", "recommended p: 0.8"):
+    for part in ("mixture", "two-bounds", "per-bound", "limit", "curtailed", "recommended p: 0.8"):
         assert part in text
-    assert "paper" not in str(bincp.plan(GAUSSIAN, n=200, m=64))
+    assert "per-bound" not in str(bincp.plan(GAUSSIAN, n=200, m=64))
     assert "count weights" in str(bincp.plan(GAUSSIAN, n=200, m=64, n_test_samples=16))
 
 
@@ -197,9 +200,9 @@ def test_pictures_show_the_counts(tmp_path):
     plan = bincp.plan(GAUSSIAN, n=200, m=64, n_classes=10)
     assert plan.plot(axes) is axes
     lines = {line.get_label(): line for line in axes.get_lines()}
-    assert set(lines) == {"mixture", "clopper-pearson, ghost", "clopper-pearson, paper",
+    assert set(lines) == {"mixture", "clopper-pearson, two-bounds", "clopper-pearson, per-bound",
                           "limit, c(0.8)", "this plan"}  # fmt: skip
-    numbers, shares = lines["clopper-pearson, paper"].get_data()
+    numbers, shares = lines["clopper-pearson, per-bound"].get_data()
     assert numbers[0] == 8
     for i in (0, 20, -1):
         other = bincp.plan(GAUSSIAN, n=200, m=int(numbers[i]), n_classes=10)

@@ -1,6 +1,7 @@
 """Saved decision rules come back exactly, and damaged ones do not come back at all."""
 
 import json
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,8 +10,10 @@ import pytest
 
 import bincp
 from bincp import balls, smoothing
-from bincp.calibration._storage import _FIELDS
+from bincp._utils.files import replace_file
+from bincp.calibration._storage import FITTED, SETTINGS, checksum
 
+FIELDS = [*SETTINGS, *(f"{name}_" for name in FITTED)]
 CERTIFICATE = bincp.certify(smoothing.SparseFlip(0.3, 0.4), balls.Flips(0, 1))
 
 
@@ -37,11 +40,11 @@ def saved(rule, tmp_path):
 
 
 @pytest.mark.parametrize("options", [{}, {"p": "2/3"}, {"tau": 0.1, "correction": "none"}])
-def test_round_trip_is_exact(options, tmp_path):  # B074
+def test_round_trip_is_exact(options, tmp_path):
     rule = calibrated(**options)
     rule.save(tmp_path / "rule.json")
     loaded = bincp.BinCP.load(tmp_path / "rule.json")
-    for field in _FIELDS:
+    for field in FIELDS:
         assert getattr(loaded, field) == getattr(rule, field), field
     scores = (
         np.random.default_rng(4)
@@ -78,16 +81,17 @@ def test_round_trip_of_the_mixture_correction(name, tmp_path):
     assert (rule.rank_ is None) == (name == "count weights")
     rule.save(tmp_path / "rule.json")
     loaded = bincp.BinCP.load(tmp_path / "rule.json")
-    for field in _FIELDS:
+    for field in FIELDS:
         assert getattr(loaded, field) == getattr(rule, field), field
     counts = np.arange(rule.n_test_samples_ + 1)[:, None]
-    sets = rule.predict_set_from_counts(counts)
+    sets = rule.predict_set_from_counts(counts, n_samples=rule.n_test_samples_)
     assert sets.sum() == rule.n_test_samples_ + 1 - rule.min_count_
-    np.testing.assert_array_equal(loaded.predict_set_from_counts(counts), sets)
+    np.testing.assert_array_equal(
+        loaded.predict_set_from_counts(counts, n_samples=rule.n_test_samples_), sets
+    )
     loaded.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_text() == (tmp_path / "rule.json").read_text()
-    with pytest.raises(bincp.CertificateError, match="by description only"):
-        loaded.sequential_rule()
+    assert loaded.sequential_rule() == rule.sequential_rule()
     assert pickle.loads(pickle.dumps(rule)).sequential_rule() == rule.sequential_rule()
 
 
@@ -153,19 +157,53 @@ def test_round_trip_of_an_infinite_threshold_and_of_an_exact_rule(tmp_path):
     )
 
 
-def test_pickle_round_trip(rule):  # B074
+def test_pickle_round_trip(rule):
     loaded = pickle.loads(pickle.dumps(rule))
-    for field in _FIELDS:
+    for field in FIELDS:
         assert getattr(loaded, field) == getattr(rule, field)
     loaded.calibrate(np.ones((99, 500)), n_classes=2)
 
 
-def test_the_file_describes_the_certificate_and_no_more(saved):
+def test_a_loaded_rule_has_its_certificate_again(rule, saved):
     loaded = bincp.BinCP.load(saved)
-    assert loaded.certificate is None
     assert loaded.certificate_description == json.loads(json.dumps(CERTIFICATE.describe()))
+    p = np.linspace(0, 1, 101)
+    np.testing.assert_array_equal(loaded.certificate.lower(p), CERTIFICATE.lower(p))
+    scores = np.random.default_rng(5).normal(1, 0.4, (99, 80)).astype(np.float32)
+    again = paper(CERTIFICATE, alpha="1/7", eta="0.013").calibrate(scores, n_classes=4)
+    assert loaded.calibrate(scores, n_classes=4).min_count_ == again.min_count_
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        bincp.Certificate.from_bounds(lambda p: max(p - 0.1, 0.0)),
+        bincp.Certificate.from_regions([0.7, 0.3], [0.5, 0.5]),
+    ],
+    ids=["bounds", "regions"],
+)
+def test_a_certificate_from_outside_is_described_and_no_more(certificate, tmp_path):
+    bincp.BinCP(certificate).calibrate(np.random.default_rng(0).random((99, 20))).save(
+        tmp_path / "rule.json"
+    )
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    assert loaded.certificate is None
+    assert loaded.certificate_description == certificate.describe()
     with pytest.raises(bincp.CertificateError, match="by description only"):
-        loaded.calibrate(np.ones((9, 9)), n_classes=2)
+        loaded.calibrate(np.ones((9, 9)))
+
+
+def test_a_rule_that_takes_more_than_its_certificate_proves_is_refused(tmp_path):
+    """The description of a stronger attack, under a valid checksum."""
+    path = tmp_path / "rule.json"
+    mixture("p-fixed").save(path)
+    stronger = bincp.certify(smoothing.SparseFlip(0.3, 0.4), balls.Flips(0, 3))
+    change(path, certificate=stronger.describe())
+    with pytest.raises(ValueError, match="damaged, `certified_p_` must be what"):
+        bincp.BinCP.load(path)
+    weaker = bincp.certify(smoothing.SparseFlip(0.3, 0.4), balls.Flips(0, 0))
+    change(path, certificate=weaker.describe())
+    assert bincp.BinCP.load(path).certificate is None
 
 
 def test_a_loaded_rule_refuses_another_number_of_samples(saved):
@@ -210,14 +248,21 @@ def test_foreign_files(content, tmp_path):
         bincp.BinCP.load(path)
 
 
-@pytest.mark.parametrize("version", [2, True, 1.0, "1", None])
+@pytest.mark.parametrize("version", [3, True, 2.0, "2", None])
 def test_other_versions(version, saved):
     change(saved, version=version)
-    with pytest.raises(ValueError, match=rf"version must be 1, got {version!r}.*newer"):
+    with pytest.raises(ValueError, match=rf"version must be 2, got {version!r}.*newer"):
         bincp.BinCP.load(saved)
 
 
-@pytest.mark.parametrize("field", ["certificate", *_FIELDS])
+def test_version_1_is_refused_with_the_cure(saved):
+    """Its files have no checksum: one changed bit could load as another rule."""
+    change(saved, version=1)
+    with pytest.raises(ValueError, match=r"version must be 2, got 1; .*calibrate again"):
+        bincp.BinCP.load(saved)
+
+
+@pytest.mark.parametrize("field", ["certificate", "sha256", *FIELDS])
 def test_missing_fields(field, saved):
     document = json.loads(saved.read_text())
     del document[field]
@@ -271,7 +316,10 @@ def test_damaged_fields(field, value, saved):
 
 
 def change(path, **fields):
-    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+    """Change fields, and the checksum with them."""
+    document = {**json.loads(path.read_text()), **fields}
+    document["sha256"] = checksum({k: v for k, v in document.items() if k != "sha256"})
+    path.write_text(json.dumps(document))
 
 
 def test_a_certificate_that_rounds_up_can_still_be_saved(tmp_path):
@@ -313,6 +361,52 @@ def test_a_file_keeps_its_mode(rule, saved):
     saved.chmod(0o600)
     rule.save(saved)
     assert saved.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_new_file_has_the_mode_of_the_target_from_the_start(saved):
+    saved.chmod(0o640)
+    seen = []
+
+    def write(stream):
+        temporary = [path for path in saved.parent.iterdir() if path != saved]
+        seen.extend(path.stat().st_mode & 0o777 for path in temporary)
+        stream.write(b"new")
+
+    replace_file(saved, write)
+    assert seen == [0o640]
+    assert saved.read_bytes() == b"new"
+
+
+def test_a_read_only_file_is_refused(rule, saved):
+    text = saved.read_text()
+    saved.chmod(0o444)
+    with pytest.raises(PermissionError, match=r"read-only"):
+        rule.save(saved)
+    assert saved.read_text() == text
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_file_is_on_the_disk_before_it_replaces_the_last_one(rule, saved, monkeypatch):
+    calls = []
+    sync, replace = os.fsync, os.replace
+    monkeypatch.setattr("os.fsync", lambda file: (calls.append("fsync"), sync(file)))
+    monkeypatch.setattr("os.replace", lambda *paths: (calls.append("replace"), replace(*paths)))
+    rule.save(saved)
+    assert calls[:2] == ["fsync", "replace"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ValueError])
+def test_nothing_is_left_behind_after_an_error(error, saved):
+    text = saved.read_text()
+
+    def write(stream):
+        stream.write(b"half")
+        raise error
+
+    with pytest.raises(error):
+        replace_file(saved, write)
+    assert saved.read_text() == text
+    assert list(saved.parent.iterdir()) == [saved]
 
 
 def test_a_long_name_can_be_saved(rule, tmp_path):

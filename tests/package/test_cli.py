@@ -137,7 +137,16 @@ def test_counts_give_the_sets_of_the_scores(folder, capsys):
     counts = (np.load("scores.npy") >= np.float32(tau)).sum(-1)
     np.savez("counts.npz", counts=counts, other=counts[:3])
     run(capsys, "predict", "rule.json", "scores.npy", "--out", "sets.npy")
-    run(capsys, "predict", "rule.json", "counts.npz", "--counts", "--out", "sets.npz")
+    run(
+        capsys,
+        "predict",
+        "rule.json",
+        "counts.npz",
+        "--counts",
+        str(M),
+        "--out",
+        "sets.npz",
+    )
     with np.load("sets.npz") as archive:
         assert archive.files == ["sets"]
         assert np.array_equal(archive["sets"], np.load("sets.npy"))
@@ -345,7 +354,7 @@ def test_bad_files_at_prediction(folder, capsys):
         (["rule.json", "narrow.npy"], "K = 4"),
         (["rule.json", "wide.npy"], "float32"),
         (["rule.json", "true.npy"], "shape"),
-        (["rule.json", "scores.npy", "--counts"], "integers"),
+        (["rule.json", "scores.npy", "--counts", str(M)], "integers"),
         (["rule.json", "scores.npy", "--key", "scores"], "`--key`"),
         (["rule.json", "scores.npy", "--labels", "float_labels.npy"], "integers"),
         (["rule.json", "scores.npy", "--labels", "high_labels.npy"], r"\[0, 3\]"),

@@ -1,0 +1,170 @@
+"""Contradictions between the fields of a decision rule, which no calibration could have left."""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from bincp._core._binomial import cp_lower
+from bincp._utils.arrays import round_to
+from bincp._utils.levels import float_below, success_rank
+from bincp._utils.validation import MAX_COUNT
+from bincp.calibration._clopper_pearson import (
+    CORRECTIONS,
+    UNIONS,
+    bounded_count,
+    eta_of_bound,
+    uncorrected_count,
+)
+from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._fitting import DEFAULT_P
+from bincp.calibration._mixture import top_rank
+
+Checks = Iterator[tuple[str, bool]]
+"""Pairs of a complaint and whether the rule is free of it. Later ones rely on earlier ones."""
+
+
+def contradiction(rule: DecisionRule) -> str | None:
+    """Return the first contradiction between the fields, None if they agree."""
+    for complaint, agrees in _checks(rule):
+        if not agrees:
+            return complaint
+    return None
+
+
+def _checks(rule: DecisionRule) -> Checks:
+    yield from _settings(rule)
+    yield "`n_calibration_` must be in [1, 2**31)", 1 <= rule.n_calibration <= MAX_COUNT
+    sampled = (rule.min_count, rule.n_samples, rule.n_test_samples, rule.dtype)
+    if not rule.is_sampled:
+        rest = (*sampled, rule.success_rank, rule.n_classes, rule.p_lower)
+        yield "a field of sampled scores is missing", rest == (None,) * len(rest)
+        yield from _exact(rule)
+        return
+    yield "a field of sampled scores is missing", None not in sampled
+    yield from _sizes(rule)
+    yield from _tau(rule)
+    ranked = (rule.rank, rule.success_rank, rule.p, rule.certified_p)
+    if rule.settings.correction == "mixture" and ranked == (None,) * 4:
+        yield from _count_weights(rule)
+        return
+    yield "a rank or a probability is missing", None not in ranked
+    yield from _ranks(rule)
+    yield from _probabilities(rule)
+
+
+def _settings(rule: DecisionRule) -> Checks:
+    settings = rule.settings
+    yield "`correction` is not one that is known", settings.correction in CORRECTIONS
+    yield "`union` is not one that is known", settings.union in UNIONS
+    yield "at most one of `p` and `tau` may be given", settings.p is None or settings.tau is None
+    bounded = settings.correction == "clopper-pearson"
+    yield "`eta` must be below alpha", not bounded or settings.eta < settings.alpha
+    mixture = settings.correction == "mixture"
+    yield "`delta` belongs to the mixture correction", settings.delta is None or mixture
+
+
+def _exact(rule: DecisionRule) -> Checks:
+    settings = rule.settings
+    yield "`p` must not be given with exact probabilities", settings.p is None
+    yield "`tau_` must be the `tau` that was fixed", settings.tau in (None, rule.tau)
+    yield "a rank or a probability is missing", None not in (rule.rank, rule.p, rule.certified_p)
+    top = top_rank(rule.n_calibration, settings.alpha, settings.delta)
+    yield "`rank_` must be that of alpha and n", rule.rank == top
+    assert rule.p is not None
+    assert rule.certified_p is not None
+    yield "probabilities must be in order", 0 <= rule.certified_p <= rule.p <= 1
+    yield "rank 0 accepts every label", rule.rank != 0 or rule.p == 0
+
+
+def _sizes(rule: DecisionRule) -> Checks:
+    m, m_test, k, classes = rule.n_samples, rule.n_test_samples, rule.min_count, rule.n_classes
+    assert m is not None
+    assert m_test is not None
+    assert k is not None
+    yield "m and m' must be in [1, 2**31)", all(1 <= s <= MAX_COUNT for s in (m, m_test))
+    yield "`min_count_` must be in [0, m']", k <= m_test
+    yield "`success_rank_` must be in [0, m]", (rule.success_rank or 0) <= m
+    yield "`n_classes_` must be at least 1", classes is None or classes >= 1
+    needed = rule.settings.spends_on_classes
+    yield "`n_classes_` is missing", not needed or classes is not None
+
+
+def _tau(rule: DecisionRule) -> Checks:
+    assert rule.dtype is not None
+    fixed = rule.settings.tau
+    yield (
+        "`tau_` must be a value of the dtype in `dtype_`",
+        float(round_to(rule.dtype, rule.tau)) == rule.tau,
+    )
+    yield (
+        "`tau_` must be the `tau` that was fixed",
+        fixed is None or rule.rank == 0 or rule.tau == float(round_to(rule.dtype, fixed)),
+    )
+
+
+def _count_weights(rule: DecisionRule) -> Checks:
+    settings = rule.settings
+    assert rule.n_samples is not None
+    assert rule.n_test_samples is not None
+    fixed = (settings.p, settings.tau, settings.delta, rule.p_lower)
+    yield (
+        "count weights need m > m' and nothing fixed",
+        fixed == (None,) * 4 and rule.n_samples > rule.n_test_samples,
+    )
+    yield "k is 0 where tau is -inf", rule.min_count == 0 or rule.tau > -math.inf
+
+
+def _ranks(rule: DecisionRule) -> Checks:
+    settings, t = rule.settings, rule.success_rank
+    assert rule.rank is not None
+    assert rule.n_samples is not None
+    mixture = settings.correction == "mixture"
+    spent = settings.eta if settings.correction == "clopper-pearson" else Fraction(0)
+    top = top_rank(rule.n_calibration, settings.alpha - spent, settings.delta)
+    chosen = mixture and settings.tau is None  # then it may be any up to the top
+    low = min(1, top) if chosen else top
+    yield "`rank_` must be that of alpha and n", low <= rule.rank <= top
+    yield (
+        "rank 0 accepts every label",
+        rule.rank > 0 or (rule.min_count, rule.tau) == (0, -math.inf),
+    )
+    p = DEFAULT_P if settings.p is None and not mixture else settings.p
+    if settings.tau is None and p is not None:
+        yield "`success_rank_` must be that of p and m", t == success_rank(p, rule.n_samples)
+    if settings.tau is None:
+        yield "`success_rank_` must be at least 1", t != 0
+    free = settings.tau is not None and rule.rank == 0
+    yield "`success_rank_` must be 0 for rank 0", not free or t == 0
+
+
+def _probabilities(rule: DecisionRule) -> Checks:
+    settings = rule.settings
+    assert rule.success_rank is not None
+    assert rule.n_samples is not None
+    assert rule.n_test_samples is not None
+    assert rule.p is not None
+    assert rule.certified_p is not None
+    share = float_below(Fraction(rule.success_rank, rule.n_samples))
+    yield "`p_` must be t / m", rule.p == share
+    bounded = settings.correction == "clopper-pearson"
+    yield "`p_lower_` belongs to clopper-pearson alone", bounded == (rule.p_lower is not None)
+    start = rule.p if rule.p_lower is None else rule.p_lower
+    yield "probabilities must be in order", 0 <= rule.certified_p <= start <= rule.p <= 1
+    k: int | None = None
+    if bounded:
+        level = eta_of_bound(settings.eta, settings.union, rule.n_calibration, rule.n_classes)
+        eta = float_below(level)
+        expected = cp_lower(rule.success_rank, rule.n_samples, eta)
+        yield (
+            "`p_lower_` must be the confidence bound of t and m",
+            math.isclose(start, expected, rel_tol=1e-12),
+        )
+        k = bounded_count(rule.certified_p, rule.n_test_samples, eta)
+    elif settings.correction == "none":
+        k = uncorrected_count(rule.certified_p, rule.n_test_samples)
+    elif rule.success_rank == 0:
+        k = 0
+    yield (
+        "`min_count_` must be that of `certified_p_`",
+        rule.rank == 0 or k in (None, rule.min_count),
+    )

@@ -1,0 +1,66 @@
+"""The decision rule: the result of a calibration, and everything that it was made from."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The checked options of `bincp.BinCP`; `delta` is that of a training-conditional guarantee."""
+
+    alpha: Fraction
+    p: Fraction | None = None
+    tau: float | None = None
+    correction: str = "mixture"
+    union: str = "per-bound"
+    eta: Fraction = Fraction(1, 1000)
+    delta: Fraction | None = None
+
+    @property
+    def spends_on_classes(self) -> bool:
+        """Whether the level of a confidence bound depends on the number of classes."""
+        return self.correction == "clopper-pearson" and self.union == "per-bound"
+
+
+@dataclass(frozen=True)
+class DecisionRule:
+    """A label is in the set iff at least k of its m' scores reach tau.
+
+    A rule of exact probabilities accepts a label iff its probability is at least ``certified_p``;
+    its ``min_count`` and all that belongs to samples are None. The fields are those of
+    `bincp.BinCP` without the underscore at the end.
+    """
+
+    settings: Settings
+    tau: float
+    n_calibration: int
+    min_count: int | None = None
+    rank: int | None = None
+    success_rank: int | None = None
+    n_samples: int | None = None
+    n_test_samples: int | None = None
+    n_classes: int | None = None
+    dtype: str | None = None
+    p: float | None = None
+    p_lower: float | None = None
+    certified_p: float | None = None
+    certificate: dict[str, Any] = field(default_factory=dict, hash=False)
+    """What `Certificate.describe` says of the certificate that the rule was made with."""
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the rule decides by counts, not by exact probabilities."""
+        return self.min_count is not None
+
+    @property
+    def least(self) -> float:
+        """The least count, or the least exact probability, that is accepted."""
+        least = self.certified_p if self.min_count is None else self.min_count
+        assert least is not None
+        return least
+
+    @property
+    def accepts_all(self) -> bool:
+        """Whether every label is in every set, because of tau or k."""
+        return self.min_count == 0 or self.tau == float("-inf")

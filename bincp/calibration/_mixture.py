@@ -1,0 +1,94 @@
+"""The mixture correction: the largest k that no population can make miss too often.
+
+For a success rank t, a rank j and samples m and m', a label is refused with probability at most
+P[Bin(m', c(p)) < k], and a calibration point lies below its threshold with probability
+P[Bin(m, p) < t]. Calibration bounds the mean of the second by j / (n + 1). The rule is valid iff
+the mean of the first is then at most alpha for every law of p, that is, iff the upper concave
+envelope of the curve of the two is at most alpha at j / (n + 1). No confidence interval and no
+union bound is spent. The proof is in the notes of `bincp.BinCP`.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from bincp._core._binomial import cp_upper
+from bincp._utils.bisection import last_integer
+from bincp._utils.levels import conformal_rank, float_below
+from bincp.calibration._conditions import MeanFailure, largest_count
+from bincp.calibration._curve import Curve
+from bincp.certificates import Certificate
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that the mixture correction may use before it sees a score.
+
+    n calibration points have m samples each, a test point has m_test = m'. ``delta`` belongs to a
+    training-conditional guarantee and is None for the marginal one.
+    """
+
+    certificate: Certificate
+    n: int
+    m: int
+    m_test: int
+    alpha: Fraction
+    delta: Fraction | None = None
+
+    @property
+    def top_rank(self) -> int:
+        """The largest rank that leaves a share of at most alpha to failures."""
+        return top_rank(self.n, self.alpha, self.delta)
+
+    def share(self, rank: int) -> Fraction:
+        """Return the bound on the mean failure that a rank gives."""
+        return share_of_failures(rank, self.n, self.delta)
+
+    def curve(self, t: int) -> Curve:
+        """Return the certificate on a grid for the success rank t."""
+        return Curve.around(self.certificate, t, self.m, self.m_test)
+
+    def condition(self, t: int, rank: int, curve: Curve | None = None) -> MeanFailure:
+        """Return the condition of the p-fixed rule with these ranks, on the usual grid if None."""
+        grid = self.curve(t) if curve is None else curve
+        return MeanFailure(grid, t, self.m, self.share(rank), self.alpha)
+
+    def with_samples(self, m: int) -> "Setup":
+        """Return the same with m samples for calibration."""
+        return replace(self, m=m)
+
+
+def share_of_failures(rank: int, n: int, delta: Fraction | None = None) -> Fraction:
+    """Return the bound on the mean failure of a further point below the rank-th of n.
+
+    It is j / (n + 1), over the calibration set as well. With ``delta`` it is the 1 - delta quantile
+    of Beta(j, n + 1 - j): given the calibration set, and for all but a share delta of those.
+    """
+    if delta is None:
+        return Fraction(rank, n + 1)
+    # That quantile is the Clopper-Pearson bound for one success less.
+    return Fraction(cp_upper(rank - 1, n, float_below(delta)))
+
+
+def top_rank(n: int, alpha: Fraction, delta: Fraction | None = None) -> int:
+    """Return the largest rank that leaves a share of at most alpha to failures."""
+    if delta is None:
+        return conformal_rank(alpha, n)
+    return last_integer(lambda rank: share_of_failures(rank, n, delta) <= alpha, 1, n)
+
+
+def largest_valid_count(setup: Setup, t: int, rank: int) -> int:
+    """Return the largest k for which a p-fixed rule has coverage at least 1 - alpha - 1e-10."""
+    if rank == 0:
+        return 0
+    condition = setup.condition(t, rank)
+    k, _ = largest_count(condition, setup.m_test)
+    return max(k, count_without_attack(setup, t, rank, condition.curve))
+
+
+def count_without_attack(setup: Setup, t: int, rank: int, curve: Curve) -> int:
+    """Return t where u = v at every p for k = t, which no grid can show, else 0.
+
+    That is the case where the certificate changes nothing and m = m'.
+    """
+    equal = curve.is_identity and setup.m == setup.m_test
+    return t if equal and setup.share(rank) <= setup.alpha else 0

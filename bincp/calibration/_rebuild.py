@@ -1,0 +1,70 @@
+"""A certificate made again from its description, where it is one that bincp knows by itself."""
+
+import json
+from dataclasses import fields
+from typing import Any
+
+from bincp import balls, smoothing
+from bincp.calibration._decision_rule import DecisionRule
+from bincp.certificates import Certificate, certify, registered
+from bincp.errors import CertificateError
+
+# Bounds may differ by rounding between versions and platforms.
+_TOLERANCE = 1e-9
+
+
+def certificate_of(rule: DecisionRule) -> Certificate | None:
+    """Return the certificate that a rule was made with, None if it cannot be known.
+
+    It is known where the description names a pair of classes of bincp with their parameters, and
+    the certificate of that pair has the same description and the same value at p.
+
+    Raises
+    ------
+    ValueError
+        If the certificate of the pair proves less than the rule took from it.
+    """
+    certificate = _described(rule.certificate)
+    if certificate is None or rule.certified_p is None:
+        return certificate
+    start = rule.p if rule.p_lower is None else rule.p_lower
+    assert start is not None
+    certified = min(certificate.lower(start), start)
+    if rule.certified_p > certified + _TOLERANCE:
+        raise ValueError(
+            f"`certified_p_` must be what {certificate!r} proves, {certified!r}, "
+            f"got {rule.certified_p!r}"
+        )
+    return certificate if rule.certified_p >= certified - _TOLERANCE else None
+
+
+def _described(description: dict[str, Any]) -> Certificate | None:
+    try:
+        scheme = _made(smoothing, description["smoothing"])
+        ball = _made(balls, description["ball"])
+        if not _is_built_in(type(scheme), type(ball)):
+            return None
+        certificate = certify(scheme, ball)
+    except (KeyError, TypeError, ValueError, CertificateError):
+        return None
+    same = json.dumps(certificate.describe(), sort_keys=True) == json.dumps(
+        description, sort_keys=True
+    )
+    return certificate if same else None
+
+
+def _made(module: Any, value: Any) -> Any:
+    """Return a parameter from its JSON value; objects are those of the classes of a module."""
+    if isinstance(value, list):
+        return tuple(_made(module, item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    name = value["type"]
+    if name not in module.__all__:
+        raise ValueError(f"{name!r} is not a class of {module.__name__}")
+    made = getattr(module, name)
+    return made(**{part.name: _made(module, value[part.name]) for part in fields(made)})
+
+
+def _is_built_in(scheme: type, ball: type) -> bool:
+    return any(pair[:2] == (scheme, ball) and pair[2].startswith("bincp.") for pair in registered())
