@@ -124,15 +124,27 @@ static double laplace_out(double t, const void *params)
     return shift == 0.0 ? t : below(t * half * half, BINCP_LAPLACE_STEP);
 }
 
+/* t exp(shift). exp(shift) overflows above 709.78, but a subnormal t still gives less than 1/2 there,
+ * so the factor is then split. Where its root overflows too, the result is beyond any 1/2. */
+static double grown(double t, double shift)
+{
+    const double growth = exp(shift);
+    if (growth <= DBL_MAX) {
+        return t * growth;
+    }
+    const double root = exp(0.5 * shift);
+    return t * root * root;
+}
+
 static tail laplace_in(double t, const void *params)
 {
     const double shift = *(const double *)params;
     if (t == 0.0 || shift == 0.0) {
         return (tail){t, 0};
     }
-    const double grown = t * exp(shift) * (1.0 + BINCP_LAPLACE_STEP) + SUBNORMAL_STEP;
-    if (grown <= 0.5) {
-        return (tail){grown, 0};
+    const double mass = grown(t, shift) * (1.0 + BINCP_LAPLACE_STEP) + SUBNORMAL_STEP;
+    if (mass <= 0.5) {
+        return (tail){mass, 0};
     }
     const double half = half_decay(shift);
     return (tail){below(half / (4.0 * t) * half, BINCP_LAPLACE_STEP), 1};
