@@ -12,7 +12,7 @@ from bincp.noise._laws import Law, check_largest, float32_at_least, law_of
 from bincp.noise._wide import LEAST_UNIT, DoubleArray, RowKeys, WideLaw
 from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
 
-# The largest draws of the laws that are drawn in float32, for a scale of 1; see csrc/noise/noise.h.
+# The largest draws of the laws that are drawn in float32, for a scale of 1; see csrc/noise/laws.h.
 _LARGEST = {_noise.GAUSSIAN: 6.77, _noise.UNIFORM: 1.0, _noise.LAPLACE: 22.19}
 
 

@@ -91,7 +91,7 @@ def expp(smoothing: Expp, ball: NormBall) -> Certificate:
     distance, note = distance_in("l1", ball)
     shift = float_above(distance / Fraction(smoothing.scale))
     if smoothing.p == 0.5:
-        return Certificate._from_operator(_operators.root_exponential(shift), **note)
+        return Certificate._from_operator(_operators.half_power(shift), **note)
     if smoothing.p < 1:
         raise CertificateError(
             f"{smoothing!r} has no built-in bound: there is one for p >= 1 and for p = 1/2"
