@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 
 BINOMIAL = ["numerics/binomial.c"]
 COUNTING = ["counting/count.c"]
-NOISE = ["noise/noise.c"]
+NOISE = ["noise/philox.c", "noise/laws.c"]
 OPERATORS = [
     "numerics/normal.c",
     "numerics/incomplete.c",

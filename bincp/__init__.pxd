@@ -20,8 +20,11 @@ from bincp._core._operators cimport (
     BINCP_OPERATOR_CAPSULE,
     Operator,
     bincp_bound_fn,
+    bincp_fill_fn,
     bincp_operator,
     lower_bound,
+    lower_fill,
     upper_bound,
+    upper_fill,
 )
 from bincp._core._sequential cimport sequential_exits, sequential_replay

@@ -196,7 +196,7 @@ def flip_grid(
     if (flat[1:] < flat[:-1]).any():
         order = np.argsort(flat).astype(np.uint32)
         flat = flat[order]
-    _operators.flip_grid(
+    _operators.sparse_grid(
         smoothing.p_plus, smoothing.p_minus, flat, order, result.reshape(*shape[:2], flat.size)
     )
     return result

@@ -1,4 +1,4 @@
-"""Exceedance counts: hands the memory of arrays to the kernels of ``count.h``, without the GIL."""
+"""Exceedance counts of arrays, by the kernels of ``count.h``, without the GIL."""
 
 from cpython.buffer cimport PyBUF_STRIDED, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint16_t
@@ -22,6 +22,9 @@ cdef extern from "counting/count.h" nogil:  # its ptrdiff_t is Python's Py_ssize
         const Py_ssize_t *threshold_strides
 
     int bincp_count(const bincp_count_task *task, int32_t *counts, const Py_ssize_t *count_strides)
+    int bincp_count_rows(
+        bincp_score_type type, const void *scores, size_t n_rows, size_t n_samples,
+        const void *threshold, int32_t *counts)
     int bincp_decide(
         const bincp_count_task *task, const int64_t *min_counts,
         const Py_ssize_t *min_count_strides, unsigned char *decisions,
@@ -101,43 +104,29 @@ def decide(scores, thresholds, min_counts, decisions, str dtype):
     return has_nan != 0
 
 
-cdef int count_rows(
-        bincp_score_type dtype, const void *scores, Py_ssize_t item_size, Py_ssize_t n_rows,
-        Py_ssize_t n_samples, const void *threshold, int32_t *counts) noexcept nogil:
-    cdef Py_ssize_t shape = n_rows, row_stride = n_samples * item_size, shared = 0
-    cdef Py_ssize_t count_stride = sizeof(int32_t)
-    cdef bincp_count_task task
-    task.type = dtype
-    task.n_axes = 1
-    task.shape = &shape
-    task.n_samples = n_samples
-    task.scores = scores
-    task.score_strides = &row_stride
-    task.sample_stride = item_size
-    task.thresholds = threshold
-    task.threshold_strides = &shared
-    return bincp_count(&task, counts, &count_stride)
-
-
 cdef int count_float16(
         const uint16_t *scores, Py_ssize_t n_rows, Py_ssize_t n_samples, uint16_t threshold,
         int32_t *counts) noexcept nogil:
-    return count_rows(BINCP_FLOAT16, scores, 2, n_rows, n_samples, &threshold, counts)
+    return bincp_count_rows(
+        BINCP_FLOAT16, scores, <size_t> n_rows, <size_t> n_samples, &threshold, counts)
 
 
 cdef int count_bfloat16(
         const uint16_t *scores, Py_ssize_t n_rows, Py_ssize_t n_samples, uint16_t threshold,
         int32_t *counts) noexcept nogil:
-    return count_rows(BINCP_BFLOAT16, scores, 2, n_rows, n_samples, &threshold, counts)
+    return bincp_count_rows(
+        BINCP_BFLOAT16, scores, <size_t> n_rows, <size_t> n_samples, &threshold, counts)
 
 
 cdef int count_float32(
         const float *scores, Py_ssize_t n_rows, Py_ssize_t n_samples, float threshold,
         int32_t *counts) noexcept nogil:
-    return count_rows(BINCP_FLOAT32, scores, 4, n_rows, n_samples, &threshold, counts)
+    return bincp_count_rows(
+        BINCP_FLOAT32, scores, <size_t> n_rows, <size_t> n_samples, &threshold, counts)
 
 
 cdef int count_float64(
         const double *scores, Py_ssize_t n_rows, Py_ssize_t n_samples, double threshold,
         int32_t *counts) noexcept nogil:
-    return count_rows(BINCP_FLOAT64, scores, 8, n_rows, n_samples, &threshold, counts)
+    return bincp_count_rows(
+        BINCP_FLOAT64, scores, <size_t> n_rows, <size_t> n_samples, &threshold, counts)

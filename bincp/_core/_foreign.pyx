@@ -1,6 +1,7 @@
 """Operators from outside: functions given by their address, or a struct in a capsule.
 
-``bincp.certificates._native_operators`` knows what the addresses are of, and has checked the types of the functions.
+``bincp.certificates._native_operators`` finds the addresses, and has checked the types of the
+functions.
 """
 
 from cpython.pycapsule cimport (
@@ -15,6 +16,7 @@ from bincp._core._operators cimport (
     BINCP_OPERATOR_CAPSULE,
     Operator,
     bincp_bound_fn,
+    bincp_fill_fn,
     bincp_operator,
 )
 
@@ -26,9 +28,12 @@ cdef extern from "certificates/foreign.h":
         bincp_data_fn with_data
         bincp_bound_fn bound
         void *data
+        bincp_fill_fn fill
     ctypedef struct bincp_foreign:
         bincp_function lower
         bincp_function upper
+    bint bincp_function_is_given(const bincp_function *function) nogil
+    bincp_foreign bincp_foreign_functions(const bincp_operator *given) nogil
     double bincp_function_call(const bincp_function *function, double p) nogil
     bincp_operator bincp_foreign_operator(const bincp_foreign *functions, const char *name) nogil
 
@@ -39,11 +44,14 @@ OPERATOR_CAPSULE = (<bytes> BINCP_OPERATOR_CAPSULE).decode()
 
 
 cdef class ForeignOperator(Operator):
-    """Two functions from outside; a value outside [0, 1] is a `CertificateError` that names p."""
+    """Two functions from outside; a value outside [0, 1] is a `CertificateError` that names p.
+
+    It may be called from any number of threads at once if the functions may.
+    """
 
     cdef bincp_foreign functions
     cdef bytes label
-    cdef object kept  # what the code and the data of the functions belong to
+    cdef object kept  # the owners of the code and of the data of the functions
 
     def lower(self, double p):
         """Worst-case probability over the ball."""
@@ -82,19 +90,19 @@ cdef class ForeignOperator(Operator):
             return 0
         from bincp._core.exceptions import CertificateError
 
-        if not lower and not is_given(&self.functions.upper):
+        if not lower and not bincp_function_is_given(&self.functions.upper):
             raise CertificateError(
                 f"upper({p!r}) is the inverse of lower, which must be in [0, 1], and is not on the "
                 "way to it")
         cdef const bincp_function *function = (
             &self.functions.lower if lower else &self.functions.upper)
-        raise CertificateError(
-            f"{'lower' if lower else 'upper'}({p!r}) must be in [0, 1], "
-            f"got {bincp_function_call(function, p)!r}")
-
-
-cdef bint is_given(const bincp_function *function) noexcept:
-    return function.plain != NULL or function.with_data != NULL or function.bound != NULL
+        cdef str name = "lower" if lower else "upper"
+        cdef double value = bincp_function_call(function, p)
+        if 0 <= value <= 1:
+            raise CertificateError(
+                f"{name}_fill must write {name}(p) for each p, but wrote no probability at "
+                f"p = {p!r}, where {name}(p) = {value!r}")
+        raise CertificateError(f"{name}({p!r}) must be in [0, 1], got {value!r}")
 
 
 cdef ForeignOperator finish(ForeignOperator op, bytes label, object kept):
@@ -138,12 +146,41 @@ def from_capsule(capsule, name=None):
             "`lower` must be a capsule of a bincp_operator with name and lower, "
             f"got one whose {'name' if given.name == NULL else 'lower'} is NULL")
     cdef ForeignOperator op = ForeignOperator.__new__(ForeignOperator)
-    op.functions.lower.bound = given.lower
-    op.functions.upper.bound = given.upper
-    op.functions.lower.data = op.functions.upper.data = <void *> given.params
+    op.functions = bincp_foreign_functions(given)
+    if given.upper == NULL and op.functions.upper.fill != NULL:
+        raise ValueError(
+            "`lower` must be a capsule of a bincp_operator without upper_fill where it is without "
+            "upper, got one with upper_fill alone")
     if name is None:  # bytes that are no UTF-8 would fail wherever the name is shown
         name = (<bytes> given.name).decode(errors="replace")
-    return finish(op, name.encode(), capsule)
+    finish(op, name.encode(), capsule)
+    if op.functions.lower.fill != NULL:
+        check_fill("lower", op.own.lower, op.own.lower_fill, op.own.params)
+    if op.functions.upper.fill != NULL:
+        check_fill("upper", op.own.upper, op.own.upper_fill, op.own.params)
+    return op
+
+
+cdef int check_fill(
+    str name, bincp_bound_fn bound, bincp_fill_fn fill, const void *params
+) except -1:
+    """Refuse a function for arrays that differs from the one for a single value, on a grid."""
+    from bincp._core.exceptions import CertificateError
+
+    cdef double[1025] p, filled  # more than a function from outside gets at a time
+    cdef double single
+    cdef int k
+    for k in range(1025):
+        p[k] = k / 1024.0
+    fill(p, 1025, params, filled)
+    for k in range(1025):
+        single = bound(p[k], params)
+        if filled[k] != single and not (filled[k] != filled[k] and single != single):
+            raise CertificateError(
+                f"{name}_fill must write {name}(p) for each p, to the last bit, but at "
+                f"p = {p[k]!r} the bounds are {filled[k]!r} and {single!r} (NaN where the function "
+                "leaves [0, 1])")
+    return 0
 
 
 cdef int check_version(uint32_t version, uint32_t size) except -1:

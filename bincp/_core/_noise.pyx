@@ -6,7 +6,7 @@ sources that are rows of ``x``, and C-contiguous memory of matching types.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-cdef extern from "noise/noise.h":
+cdef extern from "noise/laws.h":
     enum:
         BINCP_STREAM_CALIBRATION
         BINCP_STREAM_TEST
@@ -27,6 +27,9 @@ cdef extern from "noise/noise.h":
         uint64_t id
         uint32_t draw
         uint32_t stream
+    bincp_noise_key row_key "bincp_noise_key_of"(
+        uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw
+    ) noexcept nogil
     int64_t BINCP_NOISE_MAX_ID
     int64_t BINCP_NOISE_MAX_LENGTH
     void bincp_philox4x32(
@@ -127,17 +130,6 @@ cdef void flip_row(
     double p_plus, double p_minus, size_t n, const float *x, float *out,
 ) noexcept nogil:
     bincp_noise_flip_f32(p_plus, p_minus, row_key(seed, stream, id, draw), n, x, out)
-
-
-cdef inline bincp_noise_key row_key(
-    uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw
-) noexcept nogil:
-    cdef bincp_noise_key key
-    key.seed = seed
-    key.stream = stream
-    key.id = id
-    key.draw = draw
-    return key
 
 
 def philox4x32(counter, key):

@@ -7,6 +7,8 @@ cdef extern from "bincp/bincp.h":
     const unsigned int BINCP_ABI_VERSION
     const char *BINCP_OPERATOR_CAPSULE
     ctypedef double (*bincp_bound_fn)(double p, const void *params) noexcept nogil
+    ctypedef void (*bincp_fill_fn)(
+        const double *p, size_t n, const void *params, double *out) noexcept nogil
     ctypedef struct bincp_operator:
         uint32_t abi_version
         uint32_t struct_size
@@ -14,13 +16,21 @@ cdef extern from "bincp/bincp.h":
         bincp_bound_fn lower
         bincp_bound_fn upper
         const void *params
+        bincp_fill_fn lower_fill  # these two may be NULL, or beyond struct_size:
+        bincp_fill_fn upper_fill  # lower_fill and upper_fill, below, look
 
 
 cdef class Operator:
     cdef const bincp_operator *ptr   # valid as long as this object lives
     cdef bincp_operator own
-    cdef void *storage               # what own.params points to
+    cdef void *storage               # own.params points here
 
 
 cdef double lower_bound(const bincp_operator *op, double p) noexcept nogil
 cdef double upper_bound(const bincp_operator *op, double p) noexcept nogil
+
+# The bounds at n probabilities; `p` and `out` do not overlap.
+cdef void lower_fill(
+    const bincp_operator *op, const double *p, size_t n, double *out) noexcept nogil
+cdef void upper_fill(
+    const bincp_operator *op, const double *p, size_t n, double *out) noexcept nogil

@@ -7,38 +7,34 @@ from libc.stdlib cimport free, malloc
 
 
 cdef extern from "certificates/knapsack.h":
-    ctypedef struct bincp_regions:
-        pass
-    size_t bincp_regions_size(size_t n) nogil
     size_t bincp_regions_workspace(size_t n) nogil
-    bincp_regions bincp_regions_make(
-        const double *clean, const double *perturbed, size_t n, double slack, double tiny,
-        double *storage, double *workspace) nogil
 
 
 cdef extern from "certificates/sparse_regions.h":
     const double BINCP_SPARSE_SLACK
     double bincp_sparse_tiny(size_t additions, size_t deletions) nogil
-    void bincp_sparse_regions(
+    void bincp_sparse_masses(
         size_t additions, size_t deletions, double p_plus, double p_minus,
         double *clean, double *perturbed, double *workspace) nogil
-    int bincp_sparse_direction(double p_plus, double p_minus) nogil
-    size_t bincp_flip_grid_workspace(size_t additions, size_t deletions, size_t m) nogil
-    void bincp_flip_grid(
+    int bincp_sparse_is_identity(
+        size_t additions, size_t deletions, double p_plus, double p_minus) nogil
+    size_t bincp_sparse_grid_workspace(size_t additions, size_t deletions, size_t m) nogil
+    void bincp_sparse_grid(
         size_t additions, size_t deletions, double p_plus, double p_minus, const double *p,
         const uint32_t *order, size_t m, double *out, double *workspace) nogil
 
 
 cdef extern from "certificates/categorical_regions.h":
-    ctypedef struct bincp_stride:
-        size_t times
-        size_t[3] offset
+    ctypedef struct bincp_coordinates:
+        size_t count
+        size_t[3] exponent
         double[3] hi
         double[3] lo
-    const double BINCP_WALK_SLACK
-    double bincp_walk_tiny(const bincp_stride *steps, size_t n_steps, size_t size) nogil
-    void bincp_walk_masses(
-        const bincp_stride *steps, size_t n_steps, size_t size, double *mass,
+    const double BINCP_CATEGORICAL_SLACK
+    double bincp_categorical_tiny(
+        const bincp_coordinates *kinds, size_t n_kinds, size_t size) nogil
+    void bincp_categorical_masses(
+        const bincp_coordinates *kinds, size_t n_kinds, size_t size, double *mass,
         double *workspace) nogil
 
 
@@ -70,13 +66,23 @@ cdef extern from "certificates/operators.h":
         BINCP_EXPP
         BINCP_SECH
         BINCP_PARETO
-        BINCP_ROOT
+        BINCP_HALF_POWER
     ctypedef struct bincp_steps:
         double levels
         double steps
     bincp_operator bincp_operator_make(bincp_builtin kind, const void *params) nogil
-    void bincp_bound_fill(
-        bincp_bound_fn bound, const void *params, const double *p, size_t n, double *out) nogil
+    void bincp_lower_fill(
+        const bincp_operator *op, const double *p, size_t n, double *out) nogil
+    void bincp_upper_fill(
+        const bincp_operator *op, const double *p, size_t n, double *out) nogil
+    size_t bincp_operator_regions_bytes(size_t n) nogil
+    bincp_operator bincp_operator_regions(
+        const double *clean, const double *perturbed, size_t n, double slack, double tiny,
+        void *storage, double *workspace) nogil
+    size_t bincp_operator_sparse_workspace(size_t additions, size_t deletions) nogil
+    bincp_operator bincp_operator_sparse(
+        size_t additions, size_t deletions, double p_plus, double p_minus, void *storage,
+        double *workspace) nogil
 
 
 cdef double lower_bound(const bincp_operator *op, double p) noexcept nogil:
@@ -87,8 +93,23 @@ cdef double upper_bound(const bincp_operator *op, double p) noexcept nogil:
     return op.upper(p, op.params)
 
 
+cdef void lower_fill(
+    const bincp_operator *op, const double *p, size_t n, double *out
+) noexcept nogil:
+    bincp_lower_fill(op, p, n, out)
+
+
+cdef void upper_fill(
+    const bincp_operator *op, const double *p, size_t n, double *out
+) noexcept nogil:
+    bincp_upper_fill(op, p, n, out)
+
+
 cdef class Operator:
-    """A compiled operator: two bounds that are called without the GIL."""
+    """A compiled operator: two bounds that are called without the GIL.
+
+    It never changes after it was made, so any number of threads may call it at once.
+    """
 
     def __cinit__(self):
         self.ptr = &self.own
@@ -120,34 +141,40 @@ cdef class Operator:
 
     def lower_fill(self, const double[::1] p, double[::1] out):
         """Write the lower bounds of all ``p`` to ``out``."""
-        fill(self.ptr.lower, self.ptr.params, p, out)
+        check_lengths(p.shape[0], out.shape[0])
+        if p.shape[0] > 0:
+            with nogil:
+                bincp_lower_fill(self.ptr, &p[0], <size_t> p.shape[0], &out[0])
 
     def upper_fill(self, const double[::1] p, double[::1] out):
         """Write the upper bounds of all ``p`` to ``out``."""
-        fill(self.ptr.upper, self.ptr.params, p, out)
+        check_lengths(p.shape[0], out.shape[0])
+        if p.shape[0] > 0:
+            with nogil:
+                bincp_upper_fill(self.ptr, &p[0], <size_t> p.shape[0], &out[0])
 
 
 cdef void release_owner(object capsule) noexcept:
     Py_DECREF(<object> PyCapsule_GetContext(capsule))
 
 
-cdef int fill(
-    bincp_bound_fn bound, const void *params, const double[::1] p, double[::1] out
-) except -1:
-    if p.shape[0] != out.shape[0]:
-        raise ValueError(f"`out` must have {p.shape[0]} elements, got {out.shape[0]}")
-    if p.shape[0] > 0:
-        with nogil:
-            bincp_bound_fill(bound, params, &p[0], <size_t> p.shape[0], &out[0])
+cdef int check_lengths(Py_ssize_t p, Py_ssize_t out) except -1:
+    if p != out:
+        raise ValueError(f"`out` must have {p} elements, got {out}")
     return 0
 
 
-cdef Operator allocate(size_t size):
-    """An identity with ``size`` bytes of storage, for a factory to replace."""
+cdef void *allocate(size_t size) except NULL:
+    cdef void *memory = malloc(size)
+    if memory == NULL:
+        raise MemoryError(f"{size} bytes could not be allocated")
+    return memory
+
+
+cdef Operator with_storage(size_t size):
+    """Return an identity with ``size`` bytes of storage, for a factory to replace."""
     cdef Operator op = Operator()
-    op.storage = malloc(size)
-    if op.storage == NULL:
-        raise MemoryError()
+    op.storage = allocate(size)
     return op
 
 
@@ -157,7 +184,7 @@ def identity():
 
 
 cdef Operator shift_operator(bincp_builtin kind, double shift):
-    cdef Operator op = allocate(sizeof(double))
+    cdef Operator op = with_storage(sizeof(double))
     (<double *> op.storage)[0] = shift
     op.own = bincp_operator_make(kind, op.storage)
     return op
@@ -175,20 +202,20 @@ def uniform(double shift):
 
 def steps(double levels, double steps):
     """clip(p -+ steps / levels, 0, 1), exact on counts; ``levels`` < 2^52, ``steps`` <= levels."""
-    cdef Operator op = allocate(sizeof(bincp_steps))
+    cdef Operator op = with_storage(sizeof(bincp_steps))
     (<bincp_steps *> op.storage)[0] = bincp_steps(levels, steps)
     op.own = bincp_operator_make(BINCP_STEPS, op.storage)
     return op
 
 
 def laplace(double shift):
-    """F(F^-1(p) -+ shift) of the Laplace law; ``shift`` >= 0 must have been rounded up."""
+    """F(F^-1(p) -+ shift) of Laplace noise; ``shift`` >= 0 must have been rounded up."""
     return shift_operator(BINCP_LAPLACE, shift)
 
 
 def laplace_or_uniform(double laplace_shift, double uniform_shift):
     """The tighter of the two bounds at each p; both shifts must have been rounded up."""
-    cdef Operator op = allocate(2 * sizeof(double))
+    cdef Operator op = with_storage(2 * sizeof(double))
     cdef double *shifts = <double *> op.storage
     shifts[0] = laplace_shift
     shifts[1] = uniform_shift
@@ -196,9 +223,9 @@ def laplace_or_uniform(double laplace_shift, double uniform_shift):
     return op
 
 
-def root_exponential(double shift):
+def half_power(double shift):
     """Shift in the radius of exp(-sqrt(abs(x))); ``shift`` >= 0 must have been rounded up."""
-    return shift_operator(BINCP_ROOT, shift)
+    return shift_operator(BINCP_HALF_POWER, shift)
 
 
 def exponential_power(double shift, double power, double gamma):
@@ -226,59 +253,40 @@ def pareto(double shift, double gamma, double kappa):
 
 
 cdef Operator location_operator(bincp_builtin kind, double shift):
-    """An operator whose law is for the caller to fill in."""
-    cdef Operator op = allocate(sizeof(bincp_location))
+    """Return an operator whose parameters, apart from the shift, are for the caller to fill in."""
+    cdef Operator op = with_storage(sizeof(bincp_location))
     (<bincp_location *> op.storage).shift = shift
     op.own = bincp_operator_make(kind, op.storage)
     return op
-
-
-cdef size_t regions_bytes(size_t n) noexcept nogil:
-    return sizeof(bincp_regions) + bincp_regions_size(n) * sizeof(double)
-
-
-cdef int set_regions(
-    Operator op, const double *clean, const double *perturbed, size_t n,
-    double slack, double tiny
-) except -1:
-    cdef bincp_regions *regions = <bincp_regions *> op.storage
-    cdef double *workspace = <double *> malloc(bincp_regions_workspace(n) * sizeof(double))
-    if workspace == NULL:
-        raise MemoryError()
-    with nogil:
-        regions[0] = bincp_regions_make(
-            clean, perturbed, n, slack, tiny, <double *> (regions + 1), workspace)
-    free(workspace)
-    op.own = bincp_operator_make(BINCP_REGIONS, regions)
-    return 0
 
 
 def regions(const double[::1] clean, const double[::1] perturbed, double slack, double tiny):
     """Fractional knapsack over masses in decreasing order of clean / perturbed."""
     cdef size_t n = <size_t> clean.shape[0]
     if n == 0 or perturbed.shape[0] != clean.shape[0]:
-        raise ValueError("`clean` and `perturbed` must be of one length above 0")
-    cdef Operator op = allocate(regions_bytes(n))
-    set_regions(op, &clean[0], &perturbed[0], n, slack, tiny)
+        raise ValueError(
+            "`clean` and `perturbed` must be of one length above 0, "
+            f"got {clean.shape[0]} and {perturbed.shape[0]}")
+    cdef Operator op = with_storage(bincp_operator_regions_bytes(n))
+    cdef double *workspace = <double *> allocate(bincp_regions_workspace(n) * sizeof(double))
+    with nogil:
+        op.own = bincp_operator_regions(
+            &clean[0], &perturbed[0], n, slack, tiny, op.storage, workspace)
+    free(workspace)
     return op
 
 
 def sparse(size_t additions, size_t deletions, double p_plus, double p_minus):
     """Knapsack over the regions of sparse flips; the identity where all ratios are 1."""
-    if additions + deletions == 0 or bincp_sparse_direction(p_plus, p_minus) == 0:
+    if bincp_sparse_is_identity(additions, deletions, p_plus, p_minus):
         return identity()
-    cdef size_t n = additions + deletions + 1
-    cdef Operator op = allocate(regions_bytes(n))
-    cdef double *clean = <double *> malloc((4 * n + 2) * sizeof(double))
-    if clean == NULL:
-        raise MemoryError()
-    cdef double *perturbed = clean + n
+    cdef Operator op = with_storage(bincp_operator_regions_bytes(additions + deletions + 1))
+    cdef double *workspace = <double *> allocate(
+        bincp_operator_sparse_workspace(additions, deletions) * sizeof(double))
     with nogil:
-        bincp_sparse_regions(
-            additions, deletions, p_plus, p_minus, clean, perturbed, perturbed + n)
-    set_regions(op, clean, perturbed, n, BINCP_SPARSE_SLACK,
-                bincp_sparse_tiny(additions, deletions))
-    free(clean)
+        op.own = bincp_operator_sparse(
+            additions, deletions, p_plus, p_minus, op.storage, workspace)
+    free(workspace)
     return op
 
 
@@ -289,26 +297,26 @@ def sparse_masses(
     """Write the masses of the sparse regions, in decreasing order of clean / perturbed."""
     cdef size_t n = additions + deletions + 1
     if <size_t> clean.shape[0] != n or <size_t> perturbed.shape[0] != n:
-        raise ValueError(f"`clean` and `perturbed` must have {n} elements")
-    cdef double *workspace = <double *> malloc((2 * n + 2) * sizeof(double))
-    if workspace == NULL:
-        raise MemoryError()
+        raise ValueError(
+            f"`clean` and `perturbed` must have {n} elements, "
+            f"got {clean.shape[0]} and {perturbed.shape[0]}")
+    cdef double *workspace = <double *> allocate((2 * n + 2) * sizeof(double))
     with nogil:
-        bincp_sparse_regions(
+        bincp_sparse_masses(
             additions, deletions, p_plus, p_minus, &clean[0], &perturbed[0], workspace)
     free(workspace)
 
 
 SPARSE_SLACK = BINCP_SPARSE_SLACK
-WALK_SLACK = BINCP_WALK_SLACK
+CATEGORICAL_SLACK = BINCP_CATEGORICAL_SLACK
 
 
 def sparse_tiny(size_t additions, size_t deletions):
-    """Bound on what underflow takes from the masses of ``sparse_masses``."""
+    """Return a bound on the absolute error that underflow leaves in ``sparse_masses``."""
     return bincp_sparse_tiny(additions, deletions)
 
 
-def flip_grid(
+def sparse_grid(
     double p_plus, double p_minus, const double[::1] p, const uint32_t[::1] order,
     double[:, :, ::1] out,
 ):
@@ -318,7 +326,9 @@ def flip_grid(
     """
     cdef size_t m = <size_t> p.shape[0]
     if out.shape[2] != p.shape[0] or (order is not None and order.shape[0] != p.shape[0]):
-        raise ValueError(f"`order` and the last axis of `out` must have {m} elements")
+        raise ValueError(
+            f"`order` and the last axis of `out` must have {m} elements, got "
+            f"{'no order' if order is None else order.shape[0]} and {out.shape[2]}")
     if m == 0 or out.shape[0] == 0 or out.shape[1] == 0:
         return
     cdef size_t additions = <size_t> out.shape[0] - 1
@@ -326,39 +336,36 @@ def flip_grid(
     cdef const uint32_t *places = NULL
     if order is not None:
         places = &order[0]
-    cdef double *workspace = <double *> malloc(
-        bincp_flip_grid_workspace(additions, deletions, m) * sizeof(double))
-    if workspace == NULL:
-        raise MemoryError()
+    cdef double *workspace = <double *> allocate(
+        bincp_sparse_grid_workspace(additions, deletions, m) * sizeof(double))
     with nogil:
-        bincp_flip_grid(
+        bincp_sparse_grid(
             additions, deletions, p_plus, p_minus, &p[0], places, m, &out[0, 0, 0], workspace)
     free(workspace)
 
 
-def walk_masses(steps, double[::1] mass):
-    """Write the masses of the ends of a walk; return what underflow takes at most.
+def categorical_masses(kinds, double[::1] mass):
+    """Write the masses of the sums of exponents; return a bound on what underflow takes from them.
 
-    Each of ``steps`` is (times, offsets, high parts, low parts of the weights), three of each.
+    Each of ``kinds``, three at most, is (count, exponents, high parts, low parts of their
+    probabilities), with three exponents.
     """
-    cdef bincp_stride[3] made
-    cdef size_t n_steps = len(steps), size = <size_t> mass.shape[0], margin = 0, reach = 0
-    if n_steps > 3:
-        raise ValueError("`steps` must be three at most")
-    for k, (times, offsets, hi, lo) in enumerate(steps):
-        made[k].times = times
+    cdef bincp_coordinates[3] made
+    cdef size_t n_kinds = len(kinds), size = <size_t> mass.shape[0], margin = 0, largest_sum = 0
+    if n_kinds > 3:
+        raise ValueError(f"`kinds` must be three at most, got {n_kinds}")
+    for k, (count, exponents, hi, lo) in enumerate(kinds):
+        made[k].count = count
         for j in range(3):
-            made[k].offset[j] = offsets[j]
+            made[k].exponent[j] = exponents[j]
             made[k].hi[j] = hi[j]
             made[k].lo[j] = lo[j]
-        margin = max(margin, max(offsets))
-        reach += times * max(offsets)
-    if reach + 1 != size:
-        raise ValueError(f"`mass` must have {reach + 1} elements, got {size}")
-    cdef double *workspace = <double *> malloc(4 * (size + margin) * sizeof(double))
-    if workspace == NULL:
-        raise MemoryError()
+        margin = max(margin, max(exponents))
+        largest_sum += count * max(exponents)
+    if largest_sum + 1 != size:
+        raise ValueError(f"`mass` must have {largest_sum + 1} elements, got {size}")
+    cdef double *workspace = <double *> allocate(4 * (size + margin) * sizeof(double))
     with nogil:
-        bincp_walk_masses(made, n_steps, size, &mass[0], workspace)
+        bincp_categorical_masses(made, n_kinds, size, &mass[0], workspace)
     free(workspace)
-    return bincp_walk_tiny(made, n_steps, size)
+    return bincp_categorical_tiny(made, n_kinds, size)

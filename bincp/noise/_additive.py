@@ -19,7 +19,7 @@ from bincp.noise._wide import LEAST_UNIT, WideSampler
 from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
 
 # The largest draws of the distributions that are drawn in float32, for a scale of 1; see
-# csrc/noise/noise.h.
+# csrc/noise/laws.h.
 _LARGEST = {_noise.GAUSSIAN: 6.77, _noise.UNIFORM: 1.0, _noise.LAPLACE: 22.19}
 
 

@@ -1,9 +1,9 @@
-/* What other people's C code calls, through the table of bincp/bincp.h.
+/* The functions of the table in bincp/bincp.h, which other people's C code calls.
  *
  * The kernels trust their callers. The callers of the table are not ours, so each function here
- * checks the scalars that a kernel relies on, in constant time, and what a guarantee rests on (the
- * order of regions) in time linear in what the kernel does anyway. Kernels stay hidden symbols:
- * a table needs no linking, and can say what it holds.
+ * checks the scalars that a kernel relies on, in constant time, and the order of regions, on which a
+ * guarantee rests, in time linear in what the kernel does anyway. Kernels stay hidden symbols: a
+ * table needs no linking, and says with its size which members it has.
  *
  * Operators are filled in through a pointer to the caller's struct. Returned by value, they would
  * change the calling convention when the struct grows.
@@ -14,104 +14,118 @@
 #include <math.h>
 #include <string.h>
 
-#include "numerics/binomial.h"
-#include "counting/count.h"
-#include "certificates/sparse_regions.h"
 #include "certificates/knapsack.h"
-#include "noise/noise.h"
 #include "certificates/operators.h"
-#include "numerics/two_sum.h"
+#include "certificates/sparse_regions.h"
+#include "counting/count.h"
+#include "noise/laws.h"
+#include "numerics/binomial.h"
+#include "numerics/constants.h"
+#include "numerics/double_double.h"
 
-#define OK 0
-#define REFUSED (-1)
-
-#define MAX_INT32 ((size_t)INT32_MAX)
+#define MAX_COUNT ((size_t)INT32_MAX)
 #define TINIEST_FLIP 1e-300 /* as bincp.smoothing.SparseFlip has it */
 #define MAX_SLACK 0.01
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-static int count(bincp_score_type type, size_t item_size, const void *scores, size_t n_rows,
-                 size_t n_samples, const void *threshold, int32_t *counts)
+static int count(bincp_score_type type, const void *scores, size_t n_rows, size_t n_samples,
+                 const void *threshold, int threshold_is_nan, int32_t *counts)
 {
-    if (n_samples > MAX_INT32) {
-        return REFUSED;
+    if (n_samples > MAX_COUNT || threshold_is_nan) {
+        return BINCP_REFUSED;
     }
-    const ptrdiff_t shape = (ptrdiff_t)n_rows, shared = 0;
-    const ptrdiff_t row_stride = (ptrdiff_t)(n_samples * item_size);
-    const ptrdiff_t count_stride = sizeof *counts;
-    const bincp_count_task task = {
-        .type = type,
-        .n_axes = 1,
-        .shape = &shape,
-        .n_samples = (ptrdiff_t)n_samples,
-        .scores = scores,
-        .score_strides = &row_stride,
-        .sample_stride = (ptrdiff_t)item_size,
-        .thresholds = threshold,
-        .threshold_strides = &shared,
-    };
-    return bincp_count(&task, counts, &count_stride);
+    return bincp_count_rows(type, scores, n_rows, n_samples, threshold, counts) ? BINCP_NAN_SCORE
+                                                                                : BINCP_OK;
+}
+
+static int count_float16(const uint16_t *scores, size_t n_rows, size_t n_samples,
+                         uint16_t threshold, int32_t *counts)
+{
+    const int is_nan = (threshold & 0x7fff) > 0x7c00;
+    return count(BINCP_FLOAT16, scores, n_rows, n_samples, &threshold, is_nan, counts);
+}
+
+static int count_bfloat16(const uint16_t *scores, size_t n_rows, size_t n_samples,
+                          uint16_t threshold, int32_t *counts)
+{
+    const int is_nan = (threshold & 0x7fff) > 0x7f80;
+    return count(BINCP_BFLOAT16, scores, n_rows, n_samples, &threshold, is_nan, counts);
 }
 
 static int count_float32(const float *scores, size_t n_rows, size_t n_samples, float threshold,
                          int32_t *counts)
 {
-    return isnan(threshold) ? REFUSED
-                            : count(BINCP_FLOAT32, sizeof *scores, scores, n_rows, n_samples,
-                                    &threshold, counts);
+    return count(BINCP_FLOAT32, scores, n_rows, n_samples, &threshold, isnan(threshold), counts);
 }
 
 static int count_float64(const double *scores, size_t n_rows, size_t n_samples, double threshold,
                          int32_t *counts)
 {
-    return isnan(threshold) ? REFUSED
-                            : count(BINCP_FLOAT64, sizeof *scores, scores, n_rows, n_samples,
-                                    &threshold, counts);
+    return count(BINCP_FLOAT64, scores, n_rows, n_samples, &threshold, isnan(threshold), counts);
 }
 
-/* ---- Clopper-Pearson bounds ------------------------------------------------------------------ */
+/* ---- binomials ------------------------------------------------------------------------------- */
 
-static int is_trial(int64_t successes, int64_t trials, double eta)
+static int is_trial(int64_t successes, int64_t trials)
 {
-    return 0 <= successes && successes <= trials && 1 <= trials && trials <= INT32_MAX &&
-           eta > 0.0 && eta < 1.0;
+    return 0 <= successes && successes <= trials && 1 <= trials && trials <= INT32_MAX;
+}
+
+static int is_level(double eta)
+{
+    return eta > 0.0 && eta < 1.0;
 }
 
 static double cp_lower(int64_t successes, int64_t trials, double eta)
 {
-    return is_trial(successes, trials, eta) ? bincp_cp_lower(successes, trials, eta) : NAN;
+    return is_trial(successes, trials) && is_level(eta) ? bincp_cp_lower(successes, trials, eta)
+                                                        : NAN;
 }
 
 static double cp_upper(int64_t successes, int64_t trials, double eta)
 {
-    return is_trial(successes, trials, eta) ? bincp_cp_upper(successes, trials, eta) : NAN;
+    return is_trial(successes, trials) && is_level(eta) ? bincp_cp_upper(successes, trials, eta)
+                                                        : NAN;
 }
 
 static int cp_table(int64_t trials, double eta, double *lower, double *upper)
 {
-    if (!is_trial(0, trials, eta)) {
-        return REFUSED;
+    if (!is_trial(0, trials) || !is_level(eta)) {
+        return BINCP_REFUSED;
     }
     bincp_cp_table(trials, eta, lower, upper);
-    return OK;
+    return BINCP_OK;
 }
+
+/* The success probability and its complement, up to their rounding. */
+static int are_complements(double p, double q)
+{
+    return is_probability(p) && is_probability(q) && fabs(p + q - 1.0) <= DBL_EPSILON;
+}
+
+#define BINOMIAL(name)                                                                     \
+    static double name(int64_t successes, int64_t trials, double p, double q)              \
+    {                                                                                      \
+        return is_trial(successes, trials) && are_complements(p, q)                        \
+                   ? bincp_##name(successes, trials, p, q)                                 \
+                   : NAN;                                                                  \
+    }
+
+BINOMIAL(binom_pmf)
+BINOMIAL(binom_log_pmf)
+BINOMIAL(binom_sf)
+BINOMIAL(binom_cdf)
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-static int is_probability(double p)
+/* The caller's header may be older or newer than ours: write the members that both know. */
+static int hand_out(bincp_operator made, bincp_operator *op)
 {
-    return p >= 0.0 && p <= 1.0;
-}
-
-/* The caller's header may be older or newer than ours: write what both know. */
-static int make(bincp_builtin kind, const void *params, bincp_operator *op)
-{
-    const bincp_operator made = bincp_operator_make(kind, params);
     const uint32_t struct_size = op->struct_size;
     memcpy(op, &made, struct_size < sizeof made ? struct_size : sizeof made);
     op->struct_size = struct_size;
-    return OK;
+    return BINCP_OK;
 }
 
 static int is_fillable(const bincp_operator *op)
@@ -122,10 +136,10 @@ static int is_fillable(const bincp_operator *op)
 static int make_shift(bincp_builtin kind, double shift, double *storage, bincp_operator *op)
 {
     if (!(shift >= 0.0) || !is_fillable(op)) {
-        return REFUSED;
+        return BINCP_REFUSED;
     }
     *storage = shift;
-    return make(kind, storage, op);
+    return hand_out(bincp_operator_make(kind, storage), op);
 }
 
 static int gaussian(double shift, double *storage, bincp_operator *op)
@@ -138,11 +152,10 @@ static int uniform(double shift, double *storage, bincp_operator *op)
     return make_shift(BINCP_UNIFORM, shift, storage, op);
 }
 
-/* Behind the regions lies the workspace of bincp_regions_make. */
+/* Behind the regions lies the workspace that they are made with. */
 static size_t regions_bytes(size_t n)
 {
-    return sizeof(bincp_regions) +
-           (bincp_regions_size(n) + bincp_regions_workspace(n)) * sizeof(double);
+    return bincp_operator_regions_bytes(n) + bincp_regions_workspace(n) * sizeof(double);
 }
 
 /* a b (1 + slack) >= c d, for factors in [0, 1], without underflow. */
@@ -186,30 +199,24 @@ static int are_ordered(const double *clean, const double *perturbed, size_t n, d
     return 1;
 }
 
-static int make_regions(const double *clean, const double *perturbed, size_t n, double slack,
-                        double tiny, void *storage, bincp_operator *op)
-{
-    bincp_regions *head = storage;
-    double *kept = (double *)(head + 1);
-    *head = bincp_regions_make(clean, perturbed, n, slack, tiny, kept, kept + bincp_regions_size(n));
-    return make(BINCP_REGIONS, head, op);
-}
-
 static int regions(const double *clean, const double *perturbed, size_t n, double slack,
                    double tiny, void *storage, bincp_operator *op)
 {
-    if (n == 0 || n > MAX_INT32 || !(slack >= DBL_EPSILON / 2 && slack <= MAX_SLACK) || !(tiny >= 0.0) ||
-        !is_fillable(op)) {
-        return REFUSED;
+    if (n == 0 || n > MAX_COUNT || !(slack >= UNIT_ROUNDOFF && slack <= MAX_SLACK) ||
+        !(tiny >= 0.0) || !is_fillable(op)) {
+        return BINCP_REFUSED;
     }
     const double sums[] = {total(clean, n), total(perturbed, n)};
     const double rounding = (double)n * DBL_EPSILON + slack;
     if (!(fabs(sums[0] - 1.0) <= rounding && fabs(sums[1] - 1.0) <= rounding) ||
         !are_ordered(clean, perturbed, n, slack)) {
-        return REFUSED;
+        return BINCP_REFUSED;
     }
     const double excess = fmax(fmax(sums[0], sums[1]) - 1.0, 0.0); /* no set may have more than 1 */
-    return make_regions(clean, perturbed, n, slack, tiny + excess, storage, op);
+    double *const workspace = (double *)(void *)((char *)storage + bincp_operator_regions_bytes(n));
+    return hand_out(bincp_operator_regions(clean, perturbed, n, slack, tiny + excess, storage,
+                                           workspace),
+                    op);
 }
 
 static int is_flip(double p)
@@ -219,41 +226,37 @@ static int is_flip(double p)
 
 static int are_flips(size_t additions, size_t deletions, double p_plus, double p_minus)
 {
-    return additions <= MAX_INT32 && deletions < MAX_INT32 - additions && is_flip(p_plus) && is_flip(p_minus);
+    return additions <= MAX_COUNT && deletions < MAX_COUNT - additions && is_flip(p_plus) &&
+           is_flip(p_minus);
 }
 
-/* Behind the regions lie their masses and the workspace of bincp_sparse_regions. */
+/* Behind the regions lies the workspace that they are made with; that of the masses is smaller. */
 static size_t sparse_bytes(size_t additions, size_t deletions)
 {
-    const size_t n = additions + deletions + 1;
-    return regions_bytes(n) + (4 * n + 2) * sizeof(double);
+    return bincp_operator_regions_bytes(additions + deletions + 1) +
+           bincp_operator_sparse_workspace(additions, deletions) * sizeof(double);
 }
 
 static int sparse_masses(size_t additions, size_t deletions, double p_plus, double p_minus,
                          double *clean, double *perturbed, void *workspace)
 {
     if (!are_flips(additions, deletions, p_plus, p_minus)) {
-        return REFUSED;
+        return BINCP_REFUSED;
     }
-    bincp_sparse_regions(additions, deletions, p_plus, p_minus, clean, perturbed, workspace);
-    return OK;
+    bincp_sparse_masses(additions, deletions, p_plus, p_minus, clean, perturbed, workspace);
+    return BINCP_OK;
 }
 
 static int sparse(size_t additions, size_t deletions, double p_plus, double p_minus, void *storage,
                   bincp_operator *op)
 {
     if (!are_flips(additions, deletions, p_plus, p_minus) || !is_fillable(op)) {
-        return REFUSED;
+        return BINCP_REFUSED;
     }
-    if (additions + deletions == 0 || bincp_sparse_direction(p_plus, p_minus) == 0) {
-        return make(BINCP_IDENTITY, NULL, op);
-    }
-    const size_t n = additions + deletions + 1;
-    double *clean = (double *)((char *)storage + regions_bytes(n));
-    double *perturbed = clean + n;
-    bincp_sparse_regions(additions, deletions, p_plus, p_minus, clean, perturbed, perturbed + n);
-    return make_regions(clean, perturbed, n, BINCP_SPARSE_SLACK,
-                        bincp_sparse_tiny(additions, deletions), storage, op);
+    const size_t kept = bincp_operator_regions_bytes(additions + deletions + 1);
+    double *const workspace = (double *)(void *)((char *)storage + kept);
+    return hand_out(
+        bincp_operator_sparse(additions, deletions, p_plus, p_minus, storage, workspace), op);
 }
 
 /* ---- noise ----------------------------------------------------------------------------------- */
@@ -268,36 +271,43 @@ static int is_key(uint32_t stream, uint64_t id, size_t n)
 static int additive_row(bincp_noise_law law, bincp_noise_key key, float scale, size_t n,
                         const float *x, float *out)
 {
-    if (!is_key(key.stream, key.id, n) || !(scale >= 0.0f)) {
-        return REFUSED;
+    if (!is_key(key.stream, key.id, n) || !(scale >= 0.0f && scale <= FLT_MAX)) {
+        return BINCP_REFUSED;
     }
     bincp_noise_add_f32(law, scale, key, n, x, out);
-    return OK;
+    return BINCP_OK;
 }
 
 static int gaussian_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float sigma,
                         size_t n, const float *x, float *out)
 {
-    const bincp_noise_key key = {.seed = seed, .id = id, .draw = draw, .stream = stream};
+    const bincp_noise_key key = bincp_noise_key_of(seed, stream, id, draw);
     return additive_row(BINCP_NOISE_GAUSSIAN, key, sigma, n, x, out);
 }
 
 static int uniform_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
                        float half_width, size_t n, const float *x, float *out)
 {
-    const bincp_noise_key key = {.seed = seed, .id = id, .draw = draw, .stream = stream};
+    const bincp_noise_key key = bincp_noise_key_of(seed, stream, id, draw);
     return additive_row(BINCP_NOISE_UNIFORM, key, half_width, n, x, out);
+}
+
+static int laplace_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float scale,
+                       size_t n, const float *x, float *out)
+{
+    const bincp_noise_key key = bincp_noise_key_of(seed, stream, id, draw);
+    return additive_row(BINCP_NOISE_LAPLACE, key, scale, n, x, out);
 }
 
 static int flip_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, double p_plus,
                     double p_minus, size_t n, const float *x, float *out)
 {
-    const bincp_noise_key key = {.seed = seed, .id = id, .draw = draw, .stream = stream};
+    const bincp_noise_key key = bincp_noise_key_of(seed, stream, id, draw);
     if (!is_key(stream, id, n) || !is_probability(p_plus) || !is_probability(p_minus)) {
-        return REFUSED;
+        return BINCP_REFUSED;
     }
     bincp_noise_flip_f32(p_plus, p_minus, key, n, x, out);
-    return OK;
+    return BINCP_OK;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -325,5 +335,14 @@ bincp_api bincp_api_make(const bincp_operator *(*operator_of)(struct _object *ce
         .gaussian_row = gaussian_row,
         .uniform_row = uniform_row,
         .flip_row = flip_row,
+        .laplace_row = laplace_row,
+        .count_float16 = count_float16,
+        .count_bfloat16 = count_bfloat16,
+        .lower_fill = bincp_lower_fill,
+        .upper_fill = bincp_upper_fill,
+        .binom_pmf = binom_pmf,
+        .binom_log_pmf = binom_log_pmf,
+        .binom_sf = binom_sf,
+        .binom_cdf = binom_cdf,
     };
 }

@@ -1,24 +1,27 @@
-/* Likelihood-ratio regions of categorical flips, as the ends of a walk. */
-#ifndef BINCP_WALK_H
-#define BINCP_WALK_H
+/* Likelihood-ratio regions of categorical smoothing. */
+#ifndef BINCP_CATEGORICAL_REGIONS_H
+#define BINCP_CATEGORICAL_REGIONS_H
 
 #include <stddef.h>
 
-/* Independent steps of a walk along 0, 1, 2, ...: each of `times` steps goes offset[i] places with
- * the probability hi[i] + lo[i]. */
-typedef struct bincp_stride {
-    size_t times;
-    size_t offset[3];
+/* Coordinates that are perturbed in the same way. The likelihood ratio of each is one of three
+ * powers of a common base: exponent[i] has the probability hi[i] + lo[i]. */
+typedef struct bincp_coordinates {
+    size_t count;
+    size_t exponent[3];
     double hi[3], lo[3];
-} bincp_stride;
+} bincp_coordinates;
 
-/* Masses of the places 0 .. size - 1, the farthest one, where a walk from 0 ends.
+/* mass[e] = probability that the exponents of all coordinates of all kinds add up to e, for
+ * e < size, where size - 1 is the largest possible sum.
  *
- * Errors are bounded like those of regions. The workspace holds 4 (size + largest offset) doubles.
+ * The errors are bounded by a relative BINCP_CATEGORICAL_SLACK and an absolute
+ * bincp_categorical_tiny(...), as those of all regions. The workspace holds 4 (size + largest
+ * exponent) doubles.
  */
-#define BINCP_WALK_SLACK 9e-16
-double bincp_walk_tiny(const bincp_stride *steps, size_t n_steps, size_t size);
-void bincp_walk_masses(const bincp_stride *steps, size_t n_steps, size_t size, double *mass,
-                       double *workspace);
+#define BINCP_CATEGORICAL_SLACK 9e-16
+double bincp_categorical_tiny(const bincp_coordinates *kinds, size_t n_kinds, size_t size);
+void bincp_categorical_masses(const bincp_coordinates *kinds, size_t n_kinds, size_t size,
+                              double *mass, double *workspace);
 
 #endif

@@ -13,6 +13,7 @@ typedef struct bincp_function {
     bincp_data_fn with_data;
     bincp_bound_fn bound; /* also gets `data` */
     void *data;
+    bincp_fill_fn fill; /* `bound` for many values; NULL if there is none */
 } bincp_function;
 
 /* Both bounds; without `upper`, the generalised inverse of `lower` is used. */
@@ -20,11 +21,16 @@ typedef struct bincp_foreign {
     bincp_function lower, upper;
 } bincp_foreign;
 
-/* What the function itself returns. */
+int bincp_function_is_given(const bincp_function *function);
+
+/* The value that the function itself returns. */
 double bincp_function_call(const bincp_function *function, double p);
 
-/* The operator, whose bounds are NaN where the functions leave [0, 1]. Both arguments must outlive
- * it. */
+/* The functions of a struct from outside, which may be older than our header. */
+bincp_foreign bincp_foreign_functions(const bincp_operator *given);
+
+/* The operator whose bounds are NaN where the functions leave [0, 1], one by one and in arrays. Both
+ * arguments must outlive it. */
 bincp_operator bincp_foreign_operator(const bincp_foreign *functions, const char *name);
 
 #endif

@@ -16,15 +16,13 @@
  */
 #include "certificates/knapsack.h"
 
-#include <float.h>
 #include <math.h>
 
 #include "numerics/clones.h"
+#include "numerics/constants.h"
 #include "numerics/double_double.h"
 
-#define UNIT_ROUNDOFF (DBL_EPSILON / 2)
-#define TRUE_MIN 4.9406564584124654e-324 /* the smallest positive double */
-#define STEP (32.0 * UNIT_ROUNDOFF)      /* outward; the roundings of a line are fewer than 16 */
+#define STEP (32.0 * UNIT_ROUNDOFF) /* outward; the roundings of a line are fewer than 16 */
 
 enum { MAX_BUCKETS = 2048 };
 
@@ -48,7 +46,7 @@ static void cumulate(const double *mass, size_t n, ptrdiff_t step, double *knots
     pair sum = {0.0, 0.0};
     knots[0] = 0.0;
     for (size_t i = 0; i < n; ++i, mass += step) {
-        sum = plus(sum, *mass);
+        sum = dd_add(sum, *mass);
         knots[i + 1] = sum.hi;
     }
 }
@@ -66,7 +64,7 @@ static pair knot_above(double below, double above, double slack, double tiny)
     if (below <= 0.5) {
         return (pair){below > 0.0 ? below * (1.0 + slack) + tiny : 0.0, 0.0};
     }
-    return complement(fmax(above * (1.0 - slack) - tiny, 0.0));
+    return dd_complement(fmax(above * (1.0 - slack) - tiny, 0.0));
 }
 
 static pair knot_below(double below, double above, double slack, double tiny)
@@ -74,7 +72,7 @@ static pair knot_below(double below, double above, double slack, double tiny)
     if (below <= 0.5) {
         return (pair){fmax(below * (1.0 - slack) - tiny, 0.0), 0.0};
     }
-    return complement(above > 0.0 ? fmin(above * (1.0 + slack) + tiny, 1.0) : 0.0);
+    return dd_complement(above > 0.0 ? fmin(above * (1.0 + slack) + tiny, 1.0) : 0.0);
 }
 
 /* Knots that make both bounds safe: clean masses moved up, perturbed ones down, and both still in
@@ -356,7 +354,7 @@ void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, siz
         return;
     }
     for (size_t i = 0; i < m; ++i) {
-        if (!(p[i] >= 0.0 && p[i] <= 1.0)) {
+        if (!is_probability(p[i])) {
             out[i] = NAN;
             continue;
         }

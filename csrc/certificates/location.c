@@ -1,37 +1,36 @@
-/* Shifts in the quantile of a symmetric law, with directed rounding.
+/* Shifts in the quantile of a symmetric distribution, with directed rounding.
  *
  * Everything is written for the mass t <= 1/2 of the smaller tail (exact for p > 1/2 as 1 - p).
- * A law has two maps of it: `out` moves a tail away from the centre and rounds it down; `in` moves
+ * A distribution has two maps of it: `out` moves a tail away from the centre and rounds it down; `in` moves
  * it towards the centre, and either stays on its side, rounded up, or crosses to the other one,
  * where the mass is rounded down again. The two bounds are these with one minus a tail where the
  * result is above 1/2, so no digits are lost near 0 or 1.
  *
  * Laplace is closed. The others know one of F and F^-1 with an error bound (a `curve`), and invert
- * it by bincp_root, whose result is on a proven side: a bad start or slow convergence can cost
+ * it by bincp_solve, whose result is on a proven side: a bad start or slow convergence can cost
  * tightness, never soundness. A scalar costs 0.5 to 2 microseconds.
  *
  * Pareto: F^-1 is a 2F1 of u = 2 p - 1: its power series where m = u^gamma <= 1/2, else the
  * logarithmic case (DLMF 15.8.10) in 1 - m; positive terms, each sum ends once the rest is below
- * the rounding. Root (density exp(-sqrt|x|)): F^-1 is bounded, and measured from its nearer end,
- * where it is a Debye function of c; 2 t = P(2, c).
+ * the rounding. Half power (density exp(-sqrt|x|)): F^-1 is bounded, and measured from its nearer
+ * end, where it is a Debye function of c; 2 t = P(2, c).
  */
 #include "certificates/location.h"
 
-#include <float.h>
 #include <math.h>
 #include <stddef.h>
 
-#include "numerics/two_sum.h"
+#include "numerics/constants.h"
+#include "numerics/double_double.h"
 
-#define UNIT_ROUNDOFF (DBL_EPSILON / 2)
 /* Roundings of a subnormal tail, of half a unit each. */
-#define SUBNORMAL_STEP (2.0 * 4.9406564584124654e-324)
-#define LOG_2 0.69314718055994530942
+#define SUBNORMAL_STEP (2.0 * TRUE_MIN)
 #define HALF_RANGE 3.28986813369645287294 /* pi^2 / 3 */
 #define EXP_STEP (4.0 * UNIT_ROUNDOFF)
-/* Of a Pareto position, whose tail is below exp(-x): from any double beyond the range of doubles. */
+/* From any Pareto position that is a double, so large a shift leaves the range of doubles: the tail is
+ * below exp(-x). */
 #define FAR_SHIFT 1e5
-/* Too small to be seen from any tail that is a double, and large enough to have an inverse. */
+/* A shift that changes no tail that is a double, and is large enough to have an inverse. */
 #define LEAST_SHIFT 1e-290
 
 typedef struct tail {
@@ -78,7 +77,7 @@ static double exp_above(double x, double error)
 
 static double lower(double p, const void *params, out_fn out, in_fn in)
 {
-    if (!(p >= 0.0 && p <= 1.0)) {
+    if (!is_probability(p)) {
         return NAN;
     }
     if (p <= 0.5) {
@@ -90,7 +89,7 @@ static double lower(double p, const void *params, out_fn out, in_fn in)
 
 static double upper(double p, const void *params, out_fn out, in_fn in)
 {
-    if (!(p >= 0.0 && p <= 1.0)) {
+    if (!is_probability(p)) {
         return NAN;
     }
     if (p > 0.5) {
@@ -124,15 +123,27 @@ static double laplace_out(double t, const void *params)
     return shift == 0.0 ? t : below(t * half * half, BINCP_LAPLACE_STEP);
 }
 
+/* t exp(shift). exp(shift) overflows above 709.78, but a subnormal t still gives less than 1/2 there,
+ * so the factor is then split. Where its root overflows too, the result is beyond any 1/2. */
+static double grown(double t, double shift)
+{
+    const double growth = exp(shift);
+    if (growth <= DBL_MAX) {
+        return t * growth;
+    }
+    const double root = exp(0.5 * shift);
+    return t * root * root;
+}
+
 static tail laplace_in(double t, const void *params)
 {
     const double shift = *(const double *)params;
     if (t == 0.0 || shift == 0.0) {
         return (tail){t, 0};
     }
-    const double grown = t * exp(shift) * (1.0 + BINCP_LAPLACE_STEP) + SUBNORMAL_STEP;
-    if (grown <= 0.5) {
-        return (tail){grown, 0};
+    const double mass = grown(t, shift) * (1.0 + BINCP_LAPLACE_STEP) + SUBNORMAL_STEP;
+    if (mass <= 0.5) {
+        return (tail){mass, 0};
     }
     const double half = half_decay(shift);
     return (tail){below(half / (4.0 * t) * half, BINCP_LAPLACE_STEP), 1};
@@ -140,42 +151,42 @@ static tail laplace_in(double t, const void *params)
 
 BOUNDS(laplace)
 
-/* ---- laws with a known tail: quantile by root finding ------------------------------------------ */
+/* ---- known tails: the quantile by root finding -------------------------------------------------- */
 
-/* A tail curve and an abscissa that starts the search for the mass exp(-depth) / 2. */
-typedef struct tail_law {
+/* -log of the tail as a curve, and an abscissa that starts the search for the mass exp(-depth) / 2. */
+typedef struct known_tail {
     curve_fn curve;
-    double (*start)(double depth, const void *law);
-} tail_law;
+    double (*start)(double depth, const void *params);
+} known_tail;
 
-static double tail_quantile(tail_law law, const void *params, double t, int side)
+static double tail_quantile(known_tail known, const void *params, double t, int side)
 {
     const double depth = -log(t);
-    const double start = law.start(fmax(depth - LOG_2, 0.0), params);
-    return bincp_root(law.curve, params, depth, 2.0 * UNIT_ROUNDOFF * depth, start, side);
+    const double start = known.start(fmax(depth - LOG_2, 0.0), params);
+    return bincp_solve(known.curve, params, depth, 2.0 * UNIT_ROUNDOFF * depth, start, side);
 }
 
-static double known_out(tail_law law, double t, double shift, const void *params)
+static double known_out(known_tail known, double t, double shift, const void *params)
 {
     if (t == 0.0 || shift == 0.0) {
         return t;
     }
-    const curve at = law.curve(sum_above(tail_quantile(law, params, t, 1), shift), params);
+    const curve at = known.curve(sum_above(tail_quantile(known, params, t, 1), shift), params);
     return exp_below(at.value, at.error);
 }
 
-static tail known_in(tail_law law, double t, double shift, const void *params)
+static tail known_in(known_tail known, double t, double shift, const void *params)
 {
     if (t == 0.0 || shift == 0.0) {
         return (tail){t, 0};
     }
-    const double x = sum_below(tail_quantile(law, params, t, -1), -shift);
-    const curve at = law.curve(fabs(x), params);
+    const double x = sum_below(tail_quantile(known, params, t, -1), -shift);
+    const curve at = known.curve(fabs(x), params);
     return x >= 0.0 ? (tail){exp_above(at.value, at.error), 0}
                     : (tail){exp_below(at.value, at.error), 1};
 }
 
-/* Beyond the root, which is best for the convex -log T: the tail is below exp(-y) / 2, and its
+/* A start beyond the root is best, because -log T is convex: the tail is below exp(-y) / 2, and its
  * logarithm below its tangent at the centre. A large power makes a cliff at 1, where a start on the
  * near side is better: 1 - P(a, y) >= 1 - x / gamma. */
 static double expp_start(double depth, const void *params)
@@ -194,31 +205,31 @@ static double sech_start(double depth, const void *params)
     return fmin(depth / (2.0 * law->norm), 0.5 * q + log1p(sqrt(-expm1(-q))));
 }
 
-static const tail_law expp_law = {bincp_expp_tail, expp_start};
-static const tail_law sech_law = {bincp_sech_tail, sech_start};
+static const known_tail expp_known = {bincp_expp_tail, expp_start};
+static const known_tail sech_known = {bincp_sech_tail, sech_start};
 
 static double expp_out(double t, const void *params)
 {
     const bincp_location *location = params;
-    return known_out(expp_law, t, location->shift, &location->law.expp);
+    return known_out(expp_known, t, location->shift, &location->law.expp);
 }
 
 static tail expp_in(double t, const void *params)
 {
     const bincp_location *location = params;
-    return known_in(expp_law, t, location->shift, &location->law.expp);
+    return known_in(expp_known, t, location->shift, &location->law.expp);
 }
 
 static double sech_out(double t, const void *params)
 {
     const bincp_location *location = params;
-    return known_out(sech_law, t, location->shift, &location->law.sech);
+    return known_out(sech_known, t, location->shift, &location->law.sech);
 }
 
 static tail sech_in(double t, const void *params)
 {
     const bincp_location *location = params;
-    return known_in(sech_law, t, location->shift, &location->law.sech);
+    return known_in(sech_known, t, location->shift, &location->law.sech);
 }
 
 BOUNDS(expp)
@@ -274,7 +285,7 @@ curve bincp_pareto_position(double z, const void *params)
 static double pareto_depth(const bincp_pareto *law, double x, int side)
 {
     const double far = law->gamma * x + log(law->gamma) + law->kappa;
-    return bincp_root(bincp_pareto_position, law, x, 0.0, fmax(fmin(x, far), 0.5 * x), side);
+    return bincp_solve(bincp_pareto_position, law, x, 0.0, fmax(fmin(x, far), 0.5 * x), side);
 }
 
 static curve pareto_at(const bincp_pareto *law, double t)
@@ -313,9 +324,9 @@ static tail pareto_in(double t, const void *params)
 
 BOUNDS(pareto)
 
-/* ---- root: a bounded range ---------------------------------------------------------------------- */
+/* ---- half power: a bounded range ---------------------------------------------------------------- */
 
-curve bincp_root_log_mass(double c, const void *params)
+curve bincp_half_power_log_mass(double c, const void *params)
 {
     (void)params;
     double value, slope;
@@ -364,7 +375,7 @@ static double debye_far(double c)
     return sum;
 }
 
-curve bincp_root_edge(double c, const void *params)
+curve bincp_half_power_edge(double c, const void *params)
 {
     (void)params;
     if (c > 50.0) {
@@ -377,14 +388,14 @@ curve bincp_root_edge(double c, const void *params)
     return (curve){value, 2.0 * ratio, bend, 12.0 * UNIT_ROUNDOFF * value};
 }
 
-curve bincp_root_log_rest(double c, const void *params)
+curve bincp_half_power_log_rest(double c, const void *params)
 {
     (void)params;
     const double value = c - log1p(c);
     return (curve){value, c / (1.0 + c), 1.0 / (c * (1.0 + c)), 4.0 * UNIT_ROUNDOFF * c};
 }
 
-curve bincp_root_log_position(double c, const void *params)
+curve bincp_half_power_log_position(double c, const void *params)
 {
     (void)params;
     const double rho = c <= 2.0 ? 0.5 * HALF_RANGE - debye_near(c) : debye_far(c);
@@ -393,7 +404,7 @@ curve bincp_root_log_position(double c, const void *params)
 }
 
 /* The solution of (1 + c) exp(-c) = v, roughly. */
-static double root_start(double v)
+static double half_power_start(double v)
 {
     const double depth = -log(v);
     return depth + log1p(depth + log1p(depth));
@@ -401,73 +412,73 @@ static double root_start(double v)
 
 /* A c on the given side of the one that belongs to the tail t. The logarithm that is solved for is
  * that of the smaller of 2 t and 1 - 2 t: the other is flat. */
-static double root_from_tail(double t, int side)
+static double half_power_from_tail(double t, int side)
 {
     const double w = 2.0 * t;
     if (w < 0.5) {
         const double small = sqrt(w) * 1.4142135623730951, target = log(w);
-        return bincp_root(bincp_root_log_mass, NULL, target, 2.0 * UNIT_ROUNDOFF * fabs(target),
+        return bincp_solve(bincp_half_power_log_mass, NULL, target, 2.0 * UNIT_ROUNDOFF * fabs(target),
                           small * (1.0 + small / 3.0), side);
     }
     if (w == 1.0) {
         return INFINITY;
     }
     const double target = -log(1.0 - w);
-    return bincp_root(bincp_root_log_rest, NULL, target, 2.0 * UNIT_ROUNDOFF * target,
-                      root_start(1.0 - w), side);
+    return bincp_solve(bincp_half_power_log_rest, NULL, target, 2.0 * UNIT_ROUNDOFF * target,
+                      half_power_start(1.0 - w), side);
 }
 
 /* A c on the given side of the one at the distance `edge` <= HALF_RANGE from the end: there too,
  * what is solved for is the distance to the centre where that is smaller. */
-static double root_from_edge(double edge, int side)
+static double half_power_from_edge(double edge, int side)
 {
     if (edge < 0.5 * HALF_RANGE) {
-        return bincp_root(bincp_root_edge, NULL, edge, 0.0, 0.5 * edge * (1.0 + 0.125 * edge), side);
+        return bincp_solve(bincp_half_power_edge, NULL, edge, 0.0, 0.5 * edge * (1.0 + 0.125 * edge), side);
     }
     const double position = HALF_RANGE - edge - side * 8.0 * UNIT_ROUNDOFF;
     if (position <= 0.0) {
         return INFINITY;
     }
     const double target = -log(position);
-    return bincp_root(bincp_root_log_position, NULL, target, 4.0 * UNIT_ROUNDOFF * (1.0 + fabs(target)),
-                      root_start(fmin(0.5 * position, 1.0)), side);
+    return bincp_solve(bincp_half_power_log_position, NULL, target, 4.0 * UNIT_ROUNDOFF * (1.0 + fabs(target)),
+                      half_power_start(fmin(0.5 * position, 1.0)), side);
 }
 
-static double root_mass_below(double edge)
+static double half_power_mass_below(double edge)
 {
-    const double c = root_from_edge(edge, -1);
+    const double c = half_power_from_edge(edge, -1);
     if (c == 0.0) {
         return 0.0;
     }
-    const curve at = bincp_root_log_mass(c, NULL);
+    const curve at = bincp_half_power_log_mass(c, NULL);
     return exp_below(LOG_2 - at.value, at.error);
 }
 
-static double root_out(double t, const void *params)
+static double half_power_out(double t, const void *params)
 {
     const double shift = *(const double *)params;
     if (t == 0.0 || shift == 0.0) {
         return t;
     }
-    const curve at = bincp_root_edge(root_from_tail(t, -1), NULL);
+    const curve at = bincp_half_power_edge(half_power_from_tail(t, -1), NULL);
     const double edge = sum_below(sum_below(at.value, -at.error), -shift);
-    return edge > 0.0 ? root_mass_below(edge) : 0.0;
+    return edge > 0.0 ? half_power_mass_below(edge) : 0.0;
 }
 
-static tail root_in(double t, const void *params)
+static tail half_power_in(double t, const void *params)
 {
     const double shift = *(const double *)params;
     if (shift == 0.0) {
         return (tail){t, 0};
     }
-    const curve from = bincp_root_edge(t > 0.0 ? root_from_tail(t, 1) : 0.0, NULL);
+    const curve from = bincp_half_power_edge(t > 0.0 ? half_power_from_tail(t, 1) : 0.0, NULL);
     const double edge = sum_above(sum_above(from.value, from.error), fmax(shift, LEAST_SHIFT));
     if (edge <= HALF_RANGE) {
-        const curve at = bincp_root_log_mass(root_from_edge(edge, 1), NULL);
+        const curve at = bincp_half_power_log_mass(half_power_from_edge(edge, 1), NULL);
         return (tail){exp_above(LOG_2 - at.value, at.error), 0};
     }
     const double rest = 2.0 * HALF_RANGE * (1.0 - 2.0 * UNIT_ROUNDOFF) - edge;
-    return (tail){rest > 0.0 ? root_mass_below(rest) : 0.0, 1};
+    return (tail){rest > 0.0 ? half_power_mass_below(rest) : 0.0, 1};
 }
 
-BOUNDS(root)
+BOUNDS(half_power)

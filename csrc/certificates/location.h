@@ -45,16 +45,16 @@ double bincp_pareto_upper(double p, const void *params);
 
 /* F^-1 = 2 int_c^inf t / (exp(t) - 1) dt with (1 + c) exp(-c) = 2 p - 1; params: const double
  * *shift. F has a bounded range: the bounds at p = 0 and 1 are the limits there. */
-double bincp_root_lower(double p, const void *params);
-double bincp_root_upper(double p, const void *params);
+double bincp_half_power_lower(double p, const void *params);
+double bincp_half_power_upper(double p, const void *params);
 
 /* The curves of the last two laws: F^-1 for z = -log(2 (1 - p)) > 0; and for c, with the mass
  * w = 2 (1 - p): log w, -log(1 - w), the distance of F^-1 from the end of its range, and
  * -log F^-1. */
 curve bincp_pareto_position(double z, const void *params);
-curve bincp_root_log_mass(double c, const void *params);
-curve bincp_root_log_rest(double c, const void *params);
-curve bincp_root_edge(double c, const void *params);
-curve bincp_root_log_position(double c, const void *params);
+curve bincp_half_power_log_mass(double c, const void *params);
+curve bincp_half_power_log_rest(double c, const void *params);
+curve bincp_half_power_edge(double c, const void *params);
+curve bincp_half_power_log_position(double c, const void *params);
 
 #endif

@@ -1,38 +1,36 @@
 /* The built-in operators: each row of `builtins` ties a name to its two bounds.
  *
  * A bound is a plain function of (p, params), so a certificate costs one indirect call, needs no
- * Python, and one from outside (bincp/bincp.h) is called in the same way as one of ours.
+ * Python, and one from outside (bincp/bincp.h) is called in the same way as one of ours. The same
+ * holds for arrays: an operator that can do many probabilities at once brings a function for it.
  */
 #include "certificates/operators.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "numerics/clones.h"
 #include "certificates/knapsack.h"
 #include "certificates/location.h"
+#include "certificates/sparse_regions.h"
+#include "numerics/clones.h"
+#include "numerics/constants.h"
+#include "numerics/double_double.h"
 #include "numerics/normal.h"
-#include "numerics/two_sum.h"
-
-static ALWAYS_INLINE int outside(double p)
-{
-    return !(p >= 0.0 && p <= 1.0); /* true for NaN */
-}
 
 static double identity(double p, const void *params)
 {
     (void)params;
-    return outside(p) ? NAN : p;
+    return is_probability(p) ? p : NAN;
 }
 
 static double gaussian_lower(double p, const void *params)
 {
-    return outside(p) ? NAN : bincp_normal_shift_down(p, *(const double *)params);
+    return is_probability(p) ? bincp_normal_shift_down(p, *(const double *)params) : NAN;
 }
 
 static double gaussian_upper(double p, const void *params)
 {
-    return outside(p) ? NAN : bincp_normal_shift_up(p, *(const double *)params);
+    return is_probability(p) ? bincp_normal_shift_up(p, *(const double *)params) : NAN;
 }
 
 static ALWAYS_INLINE uint64_t bits_of(double value)
@@ -49,8 +47,8 @@ static ALWAYS_INLINE double double_of(uint64_t bits)
     return value;
 }
 
-/* p - shift, rounded down and clipped. Of positive doubles the bit patterns are in order, so the
- * next one below is a subtraction away, which leaves no branch in the loops over arrays. */
+/* p - shift, rounded down and clipped. The bit patterns of positive doubles are in their order, so
+ * a subtraction gives the next double below, and the loops over arrays need no branch. */
 static ALWAYS_INLINE double shifted_down(double p, double shift)
 {
     const pair value = two_sum(p, -shift);
@@ -68,12 +66,12 @@ static ALWAYS_INLINE double shifted_up(double p, double shift)
 
 static double uniform_lower(double p, const void *params)
 {
-    return outside(p) ? NAN : shifted_down(p, *(const double *)params);
+    return is_probability(p) ? shifted_down(p, *(const double *)params) : NAN;
 }
 
 static double uniform_upper(double p, const void *params)
 {
-    return outside(p) ? NAN : shifted_up(p, *(const double *)params);
+    return is_probability(p) ? shifted_up(p, *(const double *)params) : NAN;
 }
 
 /* The fraction count / levels of [0, 1], rounded down (direction 0) or up (1). The sign of the
@@ -95,12 +93,12 @@ static double count_below(double p, double levels)
     return count;
 }
 
-/* Between two counts the bound is linear, which the law of certificates asks for, but no worse than
- * that of the nearer count, so that its own rounding keeps it monotone. */
+/* Between two counts the bound is linear, so that upper(p) >= q if and only if p >= lower(q), but no
+ * worse than that of the nearer count, so that its own rounding keeps it monotone. */
 static double steps_lower(double p, const void *params)
 {
     const bincp_steps *move = params;
-    if (outside(p)) {
+    if (!is_probability(p)) {
         return NAN;
     }
     const double count = count_below(p, move->levels);
@@ -115,7 +113,7 @@ static double steps_lower(double p, const void *params)
 static double steps_upper(double p, const void *params)
 {
     const bincp_steps *move = params;
-    if (outside(p)) {
+    if (!is_probability(p)) {
         return NAN;
     }
     const double below = count_below(p, move->levels);
@@ -130,12 +128,12 @@ static double steps_upper(double p, const void *params)
 
 static double regions_lower(double p, const void *params)
 {
-    return outside(p) ? NAN : bincp_regions_lower(params, p);
+    return is_probability(p) ? bincp_regions_lower(params, p) : NAN;
 }
 
 static double regions_upper(double p, const void *params)
 {
-    return outside(p) ? NAN : bincp_regions_upper(params, p);
+    return is_probability(p) ? bincp_regions_upper(params, p) : NAN;
 }
 
 static double laplace_uniform_lower(double p, const void *params)
@@ -150,21 +148,86 @@ static double laplace_uniform_upper(double p, const void *params)
     return fmin(bincp_laplace_upper(p, &shifts[0]), uniform_upper(p, &shifts[1]));
 }
 
+/* ---- many probabilities at once ---------------------------------------------------------------- */
+
+static void regions_lower_fill(const double *p, size_t n, const void *params, double *out)
+{
+    bincp_regions_lower_fill(params, p, n, out);
+}
+
+CLONES_V4 static void fill_shifted_down(double shift, const double *p, size_t n, double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        const double value = shifted_down(p[i], shift);
+        out[i] = is_probability(p[i]) ? value : NAN;
+    }
+}
+
+CLONES_V4 static void fill_shifted_up(double shift, const double *p, size_t n, double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        const double value = shifted_up(p[i], shift);
+        out[i] = is_probability(p[i]) ? value : NAN;
+    }
+}
+
+static void uniform_lower_fill(const double *p, size_t n, const void *params, double *out)
+{
+    fill_shifted_down(*(const double *)params, p, n, out);
+}
+
+static void uniform_upper_fill(const double *p, size_t n, const void *params, double *out)
+{
+    fill_shifted_up(*(const double *)params, p, n, out);
+}
+
+void bincp_bound_fill(bincp_bound_fn bound, const void *params, const double *p, size_t n,
+                      double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        out[i] = bound(p[i], params);
+    }
+}
+
+void bincp_lower_fill(const bincp_operator *op, const double *p, size_t n, double *out)
+{
+    if (BINCP_OPERATOR_HOLDS(op, lower_fill) && op->lower_fill != NULL) {
+        op->lower_fill(p, n, op->params, out);
+    } else {
+        bincp_bound_fill(op->lower, op->params, p, n, out);
+    }
+}
+
+void bincp_upper_fill(const bincp_operator *op, const double *p, size_t n, double *out)
+{
+    if (BINCP_OPERATOR_HOLDS(op, upper_fill) && op->upper_fill != NULL) {
+        op->upper_fill(p, n, op->params, out);
+    } else {
+        bincp_bound_fill(op->upper, op->params, p, n, out);
+    }
+}
+
+/* ---- the table of built-in operators ----------------------------------------------------------- */
+
 static const struct {
     const char *name;
     bincp_bound_fn lower, upper;
+    bincp_fill_fn lower_fill, upper_fill;
 } builtins[] = {
-    [BINCP_IDENTITY] = {"identity", identity, identity},
-    [BINCP_GAUSSIAN] = {"gaussian", gaussian_lower, gaussian_upper},
-    [BINCP_UNIFORM] = {"uniform", uniform_lower, uniform_upper},
-    [BINCP_REGIONS] = {"regions", regions_lower, regions_upper},
-    [BINCP_STEPS] = {"steps", steps_lower, steps_upper},
-    [BINCP_LAPLACE] = {"laplace", bincp_laplace_lower, bincp_laplace_upper},
-    [BINCP_LAPLACE_UNIFORM] = {"laplace or uniform", laplace_uniform_lower, laplace_uniform_upper},
-    [BINCP_EXPP] = {"expp", bincp_expp_lower, bincp_expp_upper},
-    [BINCP_SECH] = {"exp2", bincp_sech_lower, bincp_sech_upper},
-    [BINCP_PARETO] = {"pareto", bincp_pareto_lower, bincp_pareto_upper},
-    [BINCP_ROOT] = {"expp, p = 1/2", bincp_root_lower, bincp_root_upper},
+    [BINCP_IDENTITY] = {"identity", identity, identity, NULL, NULL},
+    [BINCP_GAUSSIAN] = {"gaussian", gaussian_lower, gaussian_upper, NULL, NULL},
+    [BINCP_UNIFORM] = {"uniform", uniform_lower, uniform_upper, uniform_lower_fill,
+                       uniform_upper_fill},
+    [BINCP_REGIONS] = {"regions", regions_lower, regions_upper, regions_lower_fill, NULL},
+    [BINCP_STEPS] = {"steps", steps_lower, steps_upper, NULL, NULL},
+    [BINCP_LAPLACE] = {"laplace", bincp_laplace_lower, bincp_laplace_upper, NULL, NULL},
+    [BINCP_LAPLACE_UNIFORM] = {"tighter of laplace and uniform", laplace_uniform_lower,
+                               laplace_uniform_upper, NULL, NULL},
+    [BINCP_EXPP] = {"exponential power", bincp_expp_lower, bincp_expp_upper, NULL, NULL},
+    [BINCP_SECH] = {"hyperbolic secant", bincp_sech_lower, bincp_sech_upper, NULL, NULL},
+    [BINCP_PARETO] = {"pareto", bincp_pareto_lower, bincp_pareto_upper, NULL, NULL},
+    [BINCP_HALF_POWER] = {"exponential of a square root", bincp_half_power_lower,
+                          bincp_half_power_upper, NULL, NULL},
 };
 
 bincp_operator bincp_operator_make(bincp_builtin kind, const void *params)
@@ -176,54 +239,62 @@ bincp_operator bincp_operator_make(bincp_builtin kind, const void *params)
         .lower = builtins[kind].lower,
         .upper = builtins[kind].upper,
         .params = params,
+        .lower_fill = builtins[kind].lower_fill,
+        .upper_fill = builtins[kind].upper_fill,
     };
 }
 
-CLONES_V4 static void fill_shifted_down(double shift, const double *p, size_t n, double *out)
+/* ---- operators over regions -------------------------------------------------------------------- */
+
+size_t bincp_operator_regions_bytes(size_t n)
 {
-    for (size_t i = 0; i < n; ++i) {
-        const double value = shifted_down(p[i], shift);
-        out[i] = outside(p[i]) ? NAN : value;
-    }
+    return sizeof(bincp_regions) + bincp_regions_size(n) * sizeof(double);
 }
 
-CLONES_V4 static void fill_shifted_up(double shift, const double *p, size_t n, double *out)
+bincp_operator bincp_operator_regions(const double *clean, const double *perturbed, size_t n,
+                                      double slack, double tiny, void *storage, double *workspace)
 {
-    for (size_t i = 0; i < n; ++i) {
-        const double value = shifted_up(p[i], shift);
-        out[i] = outside(p[i]) ? NAN : value;
-    }
+    bincp_regions *const head = storage;
+    *head = bincp_regions_make(clean, perturbed, n, slack, tiny, (double *)(head + 1), workspace);
+    return bincp_operator_make(BINCP_REGIONS, head);
 }
 
-void bincp_bound_fill(bincp_bound_fn bound, const void *params, const double *p, size_t n,
-                      double *out)
+/* Two arrays of masses, then the workspace of the masses, whose 2 (n + 1) doubles are fewer than
+ * those of the knapsack, which comes after them. */
+size_t bincp_operator_sparse_workspace(size_t additions, size_t deletions)
 {
-    if (bound == regions_lower) {
-        bincp_regions_lower_fill(params, p, n, out);
-    } else if (bound == uniform_lower) {
-        fill_shifted_down(*(const double *)params, p, n, out);
-    } else if (bound == uniform_upper) {
-        fill_shifted_up(*(const double *)params, p, n, out);
-    } else {
-        for (size_t i = 0; i < n; ++i) {
-            out[i] = bound(p[i], params);
-        }
-    }
+    const size_t n = additions + deletions + 1;
+    return 2 * n + bincp_regions_workspace(n);
 }
 
-/* Bisects the bit patterns, which order non-negative doubles, so that the steps are 62 at most at any
- * scale. `beyond` is returned, not a midpoint: lower(beyond) > p proves that the exact bound is
- * above p there, also where rounding makes `lower` waver. */
+bincp_operator bincp_operator_sparse(size_t additions, size_t deletions, double p_plus,
+                                     double p_minus, void *storage, double *workspace)
+{
+    if (bincp_sparse_is_identity(additions, deletions, p_plus, p_minus)) {
+        return bincp_operator_make(BINCP_IDENTITY, NULL);
+    }
+    const size_t n = additions + deletions + 1;
+    double *const clean = workspace, *const perturbed = clean + n, *const rest = perturbed + n;
+    bincp_sparse_masses(additions, deletions, p_plus, p_minus, clean, perturbed, rest);
+    return bincp_operator_regions(clean, perturbed, n, BINCP_SPARSE_SLACK,
+                                  bincp_sparse_tiny(additions, deletions), storage, rest);
+}
+
+/* ---- an upper bound from a lower one ----------------------------------------------------------- */
+
+/* Bisection of bit patterns, which order non-negative doubles, takes 62 steps at most at any scale.
+ * The upper end of the bracket is returned: lower(beyond) > p proves that the exact bound is above p
+ * there, also where rounding makes `lower` waver. */
 double bincp_generalised_inverse(bincp_bound_fn lower, const void *params, double p)
 {
     double value = lower(1.0, params);
-    if (outside(p) || isnan(value)) {
+    if (!is_probability(p) || isnan(value)) {
         return NAN;
     }
     if (value <= p) {
         return 1.0;
     }
-    uint64_t inside = bits_of(0.0); /* lower(0) <= 0 <= p by the law */
+    uint64_t inside = bits_of(0.0); /* lower(0) = 0 for every certificate */
     uint64_t beyond = bits_of(1.0);
     while (beyond - inside > 1) {
         const uint64_t middle = inside + (beyond - inside) / 2;

@@ -6,23 +6,28 @@
 
 #include "bincp/bincp.h"
 
+/* "Shift" means F(F^-1(p) -+ shift) for the distribution function F of the noise; all shifts are
+ * rounded up. See location.h for those with a struct. */
 typedef enum bincp_builtin {
     BINCP_IDENTITY, /* both bounds are p; no params */
-    BINCP_GAUSSIAN, /* Phi(Phi^-1(p) -+ shift); params: const double *shift, rounded up */
-    BINCP_UNIFORM,  /* clip(p -+ shift, 0, 1); params: const double *shift, rounded up */
+    BINCP_GAUSSIAN, /* shift; params: const double *shift */
+    BINCP_UNIFORM,  /* clip(p -+ shift, 0, 1); params: const double *shift */
     BINCP_REGIONS,  /* fractional knapsack; params: const bincp_regions * */
     BINCP_STEPS,    /* clip(p -+ steps / levels, 0, 1), see below; params: const bincp_steps * */
-    /* Shifts F(F^-1(p) -+ shift), see location.h; params: the shift rounded up, or the struct */
-    BINCP_LAPLACE,         /* const double *shift */
-    BINCP_LAPLACE_UNIFORM, /* the tighter of both; params: const double shifts[2] */
-    BINCP_EXPP,            /* const bincp_location * */
-    BINCP_SECH,            /* const bincp_location * */
-    BINCP_PARETO,          /* const bincp_location * */
-    BINCP_ROOT             /* const double *shift */
+    BINCP_LAPLACE,  /* shift; params: const double *shift */
+    BINCP_LAPLACE_UNIFORM, /* the tighter of both bounds; params: const double shifts[2] */
+    BINCP_EXPP,            /* shift; params: const bincp_location * */
+    BINCP_SECH,            /* shift; params: const bincp_location * */
+    BINCP_PARETO,          /* shift; params: const bincp_location * */
+    BINCP_HALF_POWER       /* shift; params: const double *shift */
 } bincp_builtin;
 
-/* What the first version of the struct has; shorter ones do not exist. */
+/* The size of the struct without the optional members; shorter structs do not exist. */
 #define BINCP_OPERATOR_MIN_SIZE (offsetof(bincp_operator, params) + sizeof(const void *))
+
+/* Whether the struct, which may be older than our header, is long enough to hold `member`. */
+#define BINCP_OPERATOR_HOLDS(op, member) \
+    ((op)->struct_size >= offsetof(bincp_operator, member) + sizeof(op)->member)
 
 /* Probabilities that are multiples of 1 / levels, of which the attack moves a count by `steps`.
  *
@@ -37,14 +42,30 @@ typedef struct bincp_steps {
 /* The built-in operator `kind` with `params`, which must outlive it. */
 bincp_operator bincp_operator_make(bincp_builtin kind, const void *params);
 
-/* Evaluate a bound at n probabilities. */
+/* The knapsack over n regions, see knapsack.h for the arguments. `storage` has
+ * bincp_operator_regions_bytes(n) bytes and outlives the operator; `workspace` holds
+ * bincp_regions_workspace(n) doubles. */
+size_t bincp_operator_regions_bytes(size_t n);
+bincp_operator bincp_operator_regions(const double *clean, const double *perturbed, size_t n,
+                                      double slack, double tiny, void *storage, double *workspace);
+
+/* The knapsack over the additions + deletions + 1 regions of sparse flips, or the identity, which
+ * needs no storage. */
+size_t bincp_operator_sparse_workspace(size_t additions, size_t deletions); /* in doubles */
+bincp_operator bincp_operator_sparse(size_t additions, size_t deletions, double p_plus,
+                                     double p_minus, void *storage, double *workspace);
+
+/* Evaluate a bound at n probabilities; `out` does not overlap `p`. The first two use the fills of
+ * the operator where it has them. */
+void bincp_lower_fill(const bincp_operator *op, const double *p, size_t n, double *out);
+void bincp_upper_fill(const bincp_operator *op, const double *p, size_t n, double *out);
 void bincp_bound_fill(bincp_bound_fn bound, const void *params, const double *p, size_t n,
                       double *out);
 
 /* The generalised inverse of a lower bound: the largest q with lower(q) <= p, from above.
  *
- * That is the upper bound which goes with it. NaN for p outside [0, 1], and where `lower` is NaN on
- * the way; at most 65 calls. */
+ * It is the upper bound that belongs to `lower`. NaN for p outside [0, 1], and where `lower` is NaN
+ * on the way; at most 65 calls. */
 double bincp_generalised_inverse(bincp_bound_fn lower, const void *params, double p);
 
 #endif

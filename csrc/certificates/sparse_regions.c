@@ -14,17 +14,21 @@
 
 #include <math.h>
 
-#include "numerics/clones.h"
 #include "certificates/knapsack.h"
+#include "numerics/clones.h"
+#include "numerics/constants.h"
 #include "numerics/double_double.h"
-
-#define TRUE_MIN 4.9406564584124654e-324 /* the smallest positive double */
 
 int bincp_sparse_direction(double p_plus, double p_minus)
 {
     const pair sum = two_sum(p_plus, p_minus);
     const double excess = (sum.hi - 1.0) + sum.lo; /* hi - 1 is exact where the sign is in doubt */
     return (excess > 0.0) - (excess < 0.0);
+}
+
+int bincp_sparse_is_identity(size_t additions, size_t deletions, double p_plus, double p_minus)
+{
+    return additions + deletions == 0 || bincp_sparse_direction(p_plus, p_minus) == 0;
 }
 
 /* Mass function of Bin(n, p), where q = 1 - p, into mass[0..n]. */
@@ -39,20 +43,20 @@ static void binomial_masses(size_t n, pair p, pair q, double *mass)
         return;
     }
     const size_t mode = (size_t)fmin(((double)n + 1.0) * p.hi, (double)n);
-    const pair odds = over(p, q);
+    const pair odds = dd_div(p, q);
     pair total = {1.0, 0.0};
     mass[mode] = 1.0;
     pair term = {1.0, 0.0};
     for (size_t i = mode; i < n; ++i) {
-        term = over(times(times(term, odds), exact(n - i)), exact(i + 1));
+        term = dd_div(dd_mul(dd_mul(term, odds), dd_from(n - i)), dd_from(i + 1));
         mass[i + 1] = term.hi;
-        total = plus(total, term.hi);
+        total = dd_add(total, term.hi);
     }
     term = (pair){1.0, 0.0};
     for (size_t i = mode; i > 0; --i) {
-        term = over(times(over(term, odds), exact(i)), exact(n - i + 1));
+        term = dd_div(dd_mul(dd_div(term, odds), dd_from(i)), dd_from(n - i + 1));
         mass[i - 1] = term.hi;
-        total = plus(total, term.hi);
+        total = dd_add(total, term.hi);
     }
     for (size_t i = 0; i <= n; ++i) {
         mass[i] /= total.hi;
@@ -117,12 +121,12 @@ double bincp_sparse_tiny(size_t additions, size_t deletions)
     return 2.0 * ((double)additions + 2.0) * ((double)deletions + 2.0) * TRUE_MIN;
 }
 
-void bincp_sparse_regions(size_t additions, size_t deletions, double p_plus, double p_minus,
+void bincp_sparse_masses(size_t additions, size_t deletions, double p_plus, double p_minus,
                           double *clean, double *perturbed, double *workspace)
 {
     const size_t n = additions + deletions + 1;
-    const pair plus_p = {p_plus, 0.0}, plus_q = complement(p_plus);
-    const pair minus_p = {p_minus, 0.0}, minus_q = complement(p_minus);
+    const pair plus_p = {p_plus, 0.0}, plus_q = dd_complement(p_plus);
+    const pair minus_p = {p_minus, 0.0}, minus_q = dd_complement(p_minus);
 
     region_masses(additions, plus_p, plus_q, deletions, minus_p, minus_q, clean, workspace);
     region_masses(additions, minus_q, minus_p, deletions, plus_q, plus_p, perturbed, workspace);
@@ -156,20 +160,20 @@ static void put_in_order(const double *values, const uint32_t *order, size_t m, 
     }
 }
 
-size_t bincp_flip_grid_workspace(size_t additions, size_t deletions, size_t m)
+size_t bincp_sparse_grid_workspace(size_t additions, size_t deletions, size_t m)
 {
     const size_t n = additions + deletions + 1;
     return 2 * (triangle(additions + 1) + triangle(deletions + 1)) + 3 * n
            + bincp_regions_bounds_workspace(n) + m;
 }
 
-void bincp_flip_grid(size_t additions, size_t deletions, double p_plus, double p_minus,
+void bincp_sparse_grid(size_t additions, size_t deletions, double p_plus, double p_minus,
                      const double *p, const uint32_t *order, size_t m, double *out,
                      double *workspace)
 {
     const int direction = bincp_sparse_direction(p_plus, p_minus);
-    const pair plus_p = {p_plus, 0.0}, plus_q = complement(p_plus);
-    const pair minus_p = {p_minus, 0.0}, minus_q = complement(p_minus);
+    const pair plus_p = {p_plus, 0.0}, plus_q = dd_complement(p_plus);
+    const pair minus_p = {p_minus, 0.0}, minus_q = dd_complement(p_minus);
     const size_t most = additions + deletions + 1;
 
     double *const clean_added = workspace;
@@ -188,7 +192,7 @@ void bincp_flip_grid(size_t additions, size_t deletions, double p_plus, double p
     all_binomials(deletions, plus_q, plus_p, moved_deleted);
     for (size_t a = 0; a <= additions; ++a) {
         for (size_t d = 0; d <= deletions; ++d, out += m) {
-            if (a + d == 0 || direction == 0) {
+            if (bincp_sparse_is_identity(a, d, p_plus, p_minus)) {
                 put_in_order(p, order, m, out);
                 continue;
             }

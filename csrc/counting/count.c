@@ -85,7 +85,7 @@ static ALWAYS_INLINE int32_t sum_of_bytes(const unsigned char *bytes, ptrdiff_t 
     return (int32_t)((sum * UINT64_C(0x0101010101010101)) >> 56);
 }
 
-/* The integer that orders like the 16-bit float with these bits, but -1 for -0 and 0 for +0. */
+/* The integer that orders like the 16-bit float with these bits; -0 gives -1 and +0 gives 0. */
 static ALWAYS_INLINE int16_t key_of_bits(uint16_t bits)
 {
     const int16_t b = (int16_t)bits;
@@ -321,6 +321,32 @@ static int count_all(const bincp_count_task *task, const void *min_counts,
 int bincp_count(const bincp_count_task *task, int32_t *counts, const ptrdiff_t *count_strides)
 {
     return count_all(task, NULL, NULL, counts, count_strides);
+}
+
+int bincp_count_rows(bincp_score_type type, const void *scores, size_t n_rows, size_t n_samples,
+                     const void *threshold, int32_t *counts)
+{
+    static const ptrdiff_t SIZE[] = {
+        [BINCP_FLOAT16] = 2,
+        [BINCP_BFLOAT16] = 2,
+        [BINCP_FLOAT32] = 4,
+        [BINCP_FLOAT64] = 8,
+    };
+    const ptrdiff_t shape = (ptrdiff_t)n_rows, shared = 0;
+    const ptrdiff_t row_stride = (ptrdiff_t)n_samples * SIZE[type];
+    const ptrdiff_t count_stride = sizeof *counts;
+    const bincp_count_task task = {
+        .type = type,
+        .n_axes = 1,
+        .shape = &shape,
+        .n_samples = (ptrdiff_t)n_samples,
+        .scores = scores,
+        .score_strides = &row_stride,
+        .sample_stride = SIZE[type],
+        .thresholds = threshold,
+        .threshold_strides = &shared,
+    };
+    return bincp_count(&task, counts, &count_stride);
 }
 
 int bincp_decide(const bincp_count_task *task, const int64_t *min_counts,

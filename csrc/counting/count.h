@@ -44,6 +44,10 @@ typedef struct bincp_count_task {
  */
 int bincp_count(const bincp_count_task *task, int32_t *counts, const ptrdiff_t *count_strides);
 
+/* The same for adjacent rows of n_samples < 2^31 adjacent scores and one threshold. */
+int bincp_count_rows(bincp_score_type type, const void *scores, size_t n_rows, size_t n_samples,
+                     const void *threshold, int32_t *counts);
+
 /* Write 1 for each row whose count is at least its min_count, and 0 for the others.
  *
  * Returns 1 if any score is NaN, as bincp_count does.

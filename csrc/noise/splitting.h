@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "noise/noise.h"
+#include "noise/philox.h"
 
 /* One row of continuous noise: offsets uniform on (0, length), from 53 bits each. */
 void bincp_split_f32(double length, bincp_noise_key key, size_t n, const float *x, float *out);

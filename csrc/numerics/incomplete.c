@@ -18,11 +18,10 @@
  */
 #include "numerics/incomplete.h"
 
-#include <float.h>
 #include <math.h>
 
-#define UNIT_ROUNDOFF (DBL_EPSILON / 2)
-#define LOG_2 0.69314718055994530942
+#include "numerics/constants.h"
+
 #define SQRT_PI 1.77245385090551602730
 /* Beyond exp(-FAR) everything is 0 in doubles. */
 #define FAR 800.0
@@ -67,7 +66,7 @@ static double approach(curve_fn f, const void *params, double target, double sta
     return z;
 }
 
-double bincp_root(curve_fn f, const void *params, double target, double target_error, double start,
+double bincp_solve(curve_fn f, const void *params, double target, double target_error, double start,
                   int side)
 {
     double z = approach(f, params, target, start);

@@ -12,21 +12,20 @@
  */
 #include "numerics/normal.h"
 
-#include <float.h>
 #include <math.h>
 
-#include "numerics/two_sum.h"
+#include "numerics/constants.h"
+#include "numerics/double_double.h"
 
 #define SQRT_HALF 0.70710678118654752440
 #define SQRT_HALF_LOW (-4.8336466567264567e-17) /* sqrt(1/2) - SQRT_HALF */
 #define FOUR_OVER_PI 1.27323954473516268615
-#define UNIT_ROUNDOFF (DBL_EPSILON / 2)
 /* Beyond this |x| the tail nears the subnormal numbers, whose rounding spoils a Newton step. */
 #define FAR_TAIL 37.3
 /* From any p strictly between 0 and 1, so large a shift leaves the range of doubles. */
 #define FAR_SHIFT 100.0
 /* Roundings of a subnormal tail: half a unit each of the halving, two products and erfc's own. */
-#define SUBNORMAL_STEP (4.0 * 4.9406564584124654e-324)
+#define SUBNORMAL_STEP (4.0 * TRUE_MIN)
 
 static double horner(const double *c, int degree, double x)
 {

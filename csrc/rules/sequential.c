@@ -12,20 +12,7 @@
  */
 #include "rules/sequential.h"
 
-/* Clones need ifunc, hence glibc. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
-    && !defined(BINCP_NO_CLONES)
-#define CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define CLONES
-#endif
-
-/* A clone must inline what it calls: only then is that compiled for its instruction set. */
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
+#include "numerics/clones.h"
 
 #define LANES BINCP_SEQUENTIAL_LANES
 
@@ -37,7 +24,7 @@ typedef struct block {
     double refused[LANES], accepted[LANES], draws[LANES];
 } block;
 
-INLINE void add(double *sum, const double *term)
+static ALWAYS_INLINE void add(double *sum, const double *term)
 {
     for (int i = 0; i < LANES; ++i) {
         sum[i] += term[i];
@@ -46,7 +33,7 @@ INLINE void add(double *sum, const double *term)
 
 /* One more draw for the counts low..high, whose probabilities w become those of low..high + 1. Returns
    how likely it is that it is made, at the point where it is likeliest. */
-INLINE double draw(block *b, double *w, int64_t low, int64_t high)
+static ALWAYS_INLINE double draw(block *b, double *w, int64_t low, int64_t high)
 {
     double made[LANES] = {0.0}, likeliest = 0.0;
     for (int i = 0; i < LANES; ++i) {
@@ -70,7 +57,7 @@ INLINE double draw(block *b, double *w, int64_t low, int64_t high)
     return likeliest;
 }
 
-CLONES static void follow(const bincp_sequential_rule *rule, block *b, double *w)
+CLONES_AVX2 static void follow(const bincp_sequential_rule *rule, block *b, double *w)
 {
     int64_t low = 0, high = 0; /* the live counts */
     for (int i = 0; i < LANES; ++i) {

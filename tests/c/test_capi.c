@@ -56,10 +56,47 @@ static void test_counting(void)
     CHECK(api.count_float32(scores, 2, 3, 0.5f, counts) == 1);
     CHECK(api.count_float64(wide, 1, 4, 0.5, counts) == 0 && counts[0] == 3);
     CHECK(api.count_float64(wide, 0, 4, 0.5, counts) == 0);
-    CHECK(api.count_float32(scores, 2, 2, NAN, counts) == -1);
+    CHECK(api.count_float32(scores, 2, 2, NAN, counts) == BINCP_REFUSED);
     CHECK(api.count_float64(wide, 1, 4, NAN, counts) == -1);
     CHECK(api.count_float32(scores, 1, (size_t)INT32_MAX + 1, 0.5f, counts) == -1);
     CHECK(counts[0] == 3);
+}
+
+/* 1, -1, 0, -0, 2 and infinity in both 16-bit formats. */
+static void test_counting_16_bits(void)
+{
+    const uint16_t half[] = {0x3c00, 0xbc00, 0x0000, 0x8000, 0x4000, 0x7c00, 0x7e00};
+    const uint16_t bfloat[] = {0x3f80, 0xbf80, 0x0000, 0x8000, 0x4000, 0x7f80, 0xffc0};
+    int32_t counts[2] = {-1, -1};
+    CHECK(api.count_float16(half, 2, 3, half[2], counts) == BINCP_OK);
+    CHECK(counts[0] == 2 && counts[1] == 3);
+    CHECK(api.count_bfloat16(bfloat, 2, 3, bfloat[0], counts) == BINCP_OK);
+    CHECK(counts[0] == 1 && counts[1] == 2);
+    CHECK(api.count_float16(half, 1, 7, half[0], counts) == BINCP_NAN_SCORE);
+    CHECK(api.count_bfloat16(bfloat, 1, 7, bfloat[0], counts) == BINCP_NAN_SCORE);
+    counts[0] = -1;
+    CHECK(api.count_float16(half, 1, 6, half[6], counts) == BINCP_REFUSED);
+    CHECK(api.count_bfloat16(bfloat, 1, 6, bfloat[6], counts) == BINCP_REFUSED);
+    CHECK(api.count_float16(half, 1, (size_t)INT32_MAX + 1, half[0], counts) == BINCP_REFUSED);
+    CHECK(counts[0] == -1);
+}
+
+/* Bin(3, 1/4) has masses that are multiples of 1/64. */
+static void test_binomial(void)
+{
+    static const double masses[] = {27, 27, 9, 1};
+    double below = 0.0;
+    for (int64_t s = 0; s <= 3; ++s) {
+        CHECK(fabs(api.binom_pmf(s, 3, 0.25, 0.75) - masses[s] / 64) <= 1e-14);
+        CHECK(fabs(api.binom_log_pmf(s, 3, 0.25, 0.75) - log(masses[s] / 64)) <= 1e-14);
+        CHECK(fabs(api.binom_sf(s, 3, 0.25, 0.75) - (1.0 - below)) <= 1e-14);
+        below += masses[s] / 64;
+        CHECK(fabs(api.binom_cdf(s, 3, 0.25, 0.75) - below) <= 1e-14);
+    }
+    CHECK(api.binom_sf(3, 3, 1.0, 1e-20) == 1.0);
+    CHECK(isnan(api.binom_pmf(-1, 3, 0.25, 0.75)) && isnan(api.binom_pmf(4, 3, 0.25, 0.75)));
+    CHECK(isnan(api.binom_cdf(INT64_MIN, 3, 0.25, 0.75)) && isnan(api.binom_sf(0, 0, 0.25, 0.75)));
+    CHECK(isnan(api.binom_log_pmf(1, 3, 0.25, 0.5)) && isnan(api.binom_sf(1, 3, NAN, 0.5)));
 }
 
 static void test_clopper_pearson(void)
@@ -81,6 +118,37 @@ static void test_clopper_pearson(void)
     free(lower);
 }
 
+static int same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* More values than a function from outside gets at a time, some of them no probabilities. */
+static void check_fills(const bincp_operator *op)
+{
+    enum { N = 1100 };
+    double *p = allocate(N * sizeof *p), *out = allocate(N * sizeof *out);
+    for (size_t i = 0; i < N; ++i) {
+        p[i] = i % 97 == 5 ? -0.25 : i % 89 == 7 ? NAN : (double)(i * 7 % N) / (N - 1);
+    }
+    for (size_t n = N; n > 0; n /= 3) {
+        api.lower_fill(op, p, n, out);
+        for (size_t i = 0; i < n; ++i) {
+            CHECK(same(out[i], op->lower(p[i], op->params)));
+        }
+        api.upper_fill(op, p, n, out);
+        for (size_t i = 0; i < n; ++i) {
+            CHECK(same(out[i], op->upper(p[i], op->params)));
+        }
+        api.fill(op->lower, op->params, p, n, out);
+        for (size_t i = 0; i < n; ++i) {
+            CHECK(same(out[i], op->lower(p[i], op->params)));
+        }
+    }
+    free(out);
+    free(p);
+}
+
 static void check_operator(const bincp_operator *op, const char *name)
 {
     CHECK(op->abi_version == BINCP_ABI_VERSION && op->struct_size == sizeof *op);
@@ -88,10 +156,8 @@ static void check_operator(const bincp_operator *op, const char *name)
     for (size_t i = 0; i < LENGTH(grid); ++i) {
         const double p = grid[i], lower = op->lower(p, op->params);
         CHECK(0.0 <= lower && lower <= p && p <= op->upper(p, op->params));
-        double filled;
-        api.fill(op->lower, op->params, &p, 1, &filled);
-        CHECK(filled == lower);
     }
+    check_fills(op);
     CHECK(isnan(op->lower(-0.1, op->params)) && isnan(op->upper(NAN, op->params)));
 }
 
@@ -110,7 +176,8 @@ static void test_closed_forms(void)
     free(storage);
 }
 
-/* Of a longer struct, what we know is written; a shorter one does not exist. */
+/* A longer struct gets the members that we know; one without the optional members gets the others,
+ * and no byte behind them is touched. A shorter struct does not exist. */
 static void test_other_sizes_of_the_struct(void)
 {
     struct {
@@ -124,6 +191,14 @@ static void test_other_sizes_of_the_struct(void)
     CHECK(longer.known.params == &storage);
     longer.known.struct_size = BINCP_OPERATOR_MIN_SIZE - 1;
     CHECK(api.gaussian(0.5, &storage, &longer.known) == -1);
+    bincp_operator *shorter = allocate(BINCP_OPERATOR_MIN_SIZE);
+    shorter->abi_version = BINCP_ABI_VERSION;
+    shorter->struct_size = BINCP_OPERATOR_MIN_SIZE;
+    CHECK(api.uniform(0.25, &storage, shorter) == 0);
+    CHECK(shorter->struct_size == BINCP_OPERATOR_MIN_SIZE && shorter->params == &storage);
+    CHECK(strcmp(shorter->name, "uniform") == 0);
+    check_fills(shorter);
+    free(shorter);
 }
 
 static int refused(const double *clean, const double *perturbed, size_t n, double slack)
@@ -210,6 +285,20 @@ static void test_noise(void)
     for (uint32_t other = 2; other < 300; other += other == 5 ? 2 : 1) {
         CHECK(api.gaussian_row(1, other, 2, 3, 0.5f, 5, NULL, row) == -1);
     }
+    const float zeros[5] = {0.0f};
+    CHECK(api.flip_row(1, 0, 2, 3, 0.5, 0.25, 5, zeros, row) == 0);
+    CHECK(api.flip_row(1, 0, 2, 3, 0.5, 0.25, 5, NULL, again) == 0);
+    CHECK(memcmp(row, again, sizeof row) == 0);
+    CHECK(api.laplace_row(1, 0, 2, 3, 0.5f, 5, zeros, row) == 0);
+    CHECK(api.laplace_row(1, 0, 2, 3, 0.5f, 5, NULL, again) == 0);
+    CHECK(memcmp(row, again, sizeof row) == 0 && row[0] != 0.0f);
+    CHECK(api.uniform_row(1, 0, 2, 3, 0.5f, 5, zeros, row) == 0);
+    CHECK(api.uniform_row(1, 0, 2, 3, 0.5f, 5, NULL, again) == 0);
+    CHECK(memcmp(row, again, sizeof row) == 0);
+    row[0] = 1.0f;
+    CHECK(api.laplace_row(1, 0, 2, 3, -1.0f, 5, NULL, row) == -1);
+    CHECK(api.gaussian_row(1, 0, 2, 3, INFINITY, 5, NULL, row) == -1);
+    CHECK(api.gaussian_row(1, 2, 2, 3, 0.5f, 5, NULL, row) == -1);
     CHECK(api.uniform_row(1, 0, (uint64_t)1 << 56, 3, 0.5f, 5, NULL, row) == -1);
     CHECK(api.gaussian_row(1, 0, 2, 3, NAN, 5, NULL, row) == -1);
     CHECK(api.flip_row(1, 0, 2, 3, 1.5, 0.0, 5, row, row) == -1);
@@ -280,9 +369,9 @@ static void test_inverse(void)
 static void test_foreign(void)
 {
     double shift = 0.25;
-    const bincp_foreign plain = {{halved, NULL, NULL, NULL}, {doubled, NULL, NULL, NULL}};
-    const bincp_foreign data = {{NULL, shifted_data, NULL, &shift}, {NULL, NULL, NULL, NULL}};
-    const bincp_foreign bound = {{NULL, NULL, shifted, &shift}, {NULL, NULL, NULL, NULL}};
+    const bincp_foreign plain = {.lower = {.plain = halved}, .upper = {.plain = doubled}};
+    const bincp_foreign data = {.lower = {.with_data = shifted_data, .data = &shift}};
+    const bincp_foreign bound = {.lower = {.bound = shifted, .data = &shift}};
     const bincp_operator operators[] = {
         bincp_foreign_operator(&plain, "plain"),
         bincp_foreign_operator(&data, "data"),
@@ -297,14 +386,116 @@ static void test_foreign(void)
 
 static void test_foreign_functions_that_leave_the_range(void)
 {
-    const bincp_foreign broken = {{not_a_number, NULL, NULL, NULL}, {twice, NULL, NULL, NULL}};
+    const bincp_foreign broken = {.lower = {.plain = not_a_number}, .upper = {.plain = twice}};
     const bincp_operator op = bincp_foreign_operator(&broken, "broken");
     CHECK(isnan(op.lower(0.5, op.params)) && op.lower(0.25, op.params) == 0.25);
     CHECK(isnan(op.upper(0.75, op.params)) && op.upper(0.5, op.params) == 1.0);
     CHECK(isnan(op.lower(1.5, op.params)) && isnan(op.upper(-1.0, op.params)));
-    const bincp_foreign inverted = {{not_a_number, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const bincp_foreign inverted = {.lower = {.plain = not_a_number}};
     const bincp_operator other = bincp_foreign_operator(&inverted, "inverted");
     CHECK(isnan(other.upper(0.8, other.params)));
+}
+
+/* ---- functions from outside for arrays ---------------------------------------------------------- */
+
+static long fill_calls;
+
+static void shifted_fill(const double *p, size_t n, const void *shift, double *out)
+{
+    ++fill_calls;
+    for (size_t i = 0; i < n; ++i) {
+        CHECK(p[i] >= 0.0 && p[i] <= 1.0); /* all that a function from outside is ever given */
+        out[i] = shifted(p[i], shift);
+    }
+}
+
+static double raised(double p, const void *shift)
+{
+    return fmin(p + *(const double *)shift, 1.0);
+}
+
+static void raised_fill(const double *p, size_t n, const void *shift, double *out)
+{
+    ++fill_calls;
+    for (size_t i = 0; i < n; ++i) {
+        out[i] = raised(p[i], shift);
+    }
+}
+
+/* Leaves [0, 1] at p = 0, gives NaN at p = 1, and writes nothing at p = 1/2. */
+static void broken_fill(const double *p, size_t n, const void *shift, double *out)
+{
+    (void)shift;
+    for (size_t i = 0; i < n; ++i) {
+        if (p[i] != 0.5) {
+            out[i] = p[i] == 0.0 ? -1e-300 : p[i] == 1.0 ? NAN : 0.25;
+        }
+    }
+}
+
+static void test_foreign_fills(void)
+{
+    const double shift = 0.25;
+    const bincp_operator given = {
+        BINCP_ABI_VERSION, sizeof given, "given", shifted, raised, &shift, shifted_fill, raised_fill,
+    };
+    const bincp_foreign functions = bincp_foreign_functions(&given);
+    const bincp_operator op = bincp_foreign_operator(&functions, "given");
+    fill_calls = 0;
+    check_operator(&op, "given");
+    CHECK(fill_calls > 0);
+    /* The table calls the functions of any operator, also of one without a guard. */
+    double out[LENGTH(grid)];
+    fill_calls = 0;
+    api.lower_fill(&given, grid, LENGTH(grid), out);
+    CHECK(fill_calls == 1 && out[4] == shifted(grid[4], &shift));
+    api.upper_fill(&given, grid, LENGTH(grid), out);
+    CHECK(fill_calls == 2 && out[4] == raised(grid[4], &shift));
+}
+
+static void test_foreign_fills_that_leave_the_range(void)
+{
+    const double shift = 0.25, p[] = {0.0, 0.5, 1.0, 0.75, -1.0};
+    double out[5];
+    const bincp_operator given = {
+        BINCP_ABI_VERSION, sizeof given, "given", shifted, NULL, &shift, broken_fill, NULL,
+    };
+    const bincp_foreign functions = bincp_foreign_functions(&given);
+    const bincp_operator op = bincp_foreign_operator(&functions, "broken");
+    for (size_t i = 0; i < 5; ++i) {
+        out[i] = 0.125; /* what nobody writes must not be taken for a bound */
+    }
+    api.lower_fill(&op, p, 5, out);
+    CHECK(isnan(out[0]) && isnan(out[1]) && isnan(out[2]) && out[3] == 0.25 && isnan(out[4]));
+    CHECK(op.upper_fill == NULL);
+    api.upper_fill(&op, p, 2, out);
+    CHECK(out[1] == nextafter(0.75, 1.0));
+}
+
+/* A struct of the time before the fills, in memory with no byte to spare: nothing is read behind its
+ * end, where a newer struct has its fills. */
+static void test_a_struct_without_the_optional_members(void)
+{
+    const double shift = 0.25;
+    bincp_operator *old = allocate(BINCP_OPERATOR_MIN_SIZE);
+    old->abi_version = BINCP_ABI_VERSION;
+    old->struct_size = BINCP_OPERATOR_MIN_SIZE;
+    old->name = "old";
+    old->lower = shifted;
+    old->upper = raised;
+    old->params = &shift;
+    const bincp_foreign functions = bincp_foreign_functions(old);
+    CHECK(functions.lower.fill == NULL && functions.upper.fill == NULL);
+    const bincp_operator op = bincp_foreign_operator(&functions, "old");
+    check_operator(&op, "old");
+    free(old);
+    /* One that ends between the two members has the first of them. */
+    bincp_operator half = {
+        BINCP_ABI_VERSION, 0, "half", shifted, raised, &shift, shifted_fill, raised_fill,
+    };
+    half.struct_size = (uint32_t)offsetof(bincp_operator, upper_fill);
+    const bincp_foreign one = bincp_foreign_functions(&half);
+    CHECK(one.lower.fill == shifted_fill && one.upper.fill == NULL);
 }
 
 int main(void)
@@ -312,7 +503,9 @@ int main(void)
     api = bincp_api_make(operator_of);
     test_every_member_is_there();
     test_counting();
+    test_counting_16_bits();
     test_clopper_pearson();
+    test_binomial();
     test_closed_forms();
     test_other_sizes_of_the_struct();
     test_regions();
@@ -321,5 +514,8 @@ int main(void)
     test_inverse();
     test_foreign();
     test_foreign_functions_that_leave_the_range();
+    test_foreign_fills();
+    test_foreign_fills_that_leave_the_range();
+    test_a_struct_without_the_optional_members();
     return report("capi");
 }

@@ -47,7 +47,7 @@ static void test_bare_shifts(void)
 {
     for (size_t i = 0; i < LENGTH(shifts); ++i) {
         check_at(bincp_laplace_lower, bincp_laplace_upper, &shifts[i], shifts[i], 1e-11);
-        check_at(bincp_root_lower, bincp_root_upper, &shifts[i], shifts[i], 1e-11);
+        check_at(bincp_half_power_lower, bincp_half_power_upper, &shifts[i], shifts[i], 1e-11);
     }
 }
 
@@ -136,7 +136,7 @@ static void test_curves(void)
         const double exact = 2.0 / PI * asin(sqrt(1.0 / (1.0 + exp(2.0 * x))));
         CHECK(fabs(exp(-at.value) - exact) <= (at.error + 1e-15) * exact);
     }
-    const double ends = bincp_root_edge(INFINITY, NULL).value;
+    const double ends = bincp_half_power_edge(INFINITY, NULL).value;
     CHECK(fabs(ends - PI * PI / 3.0) <= 4.0 * DBL_EPSILON);
     CHECK(isinf(bincp_expp_tail(INFINITY, &normal).value));
     CHECK(isinf(bincp_sech_tail(INFINITY, &arcsine).value));
@@ -160,8 +160,8 @@ static void test_root_is_on_its_side_whatever_the_derivatives(void)
         for (size_t j = 0; j < LENGTH(targets); ++j) {
             for (size_t k = 0; k < LENGTH(starts); ++k) {
                 const double exact = sqrt(targets[j]);
-                CHECK(bincp_root(lying, &slopes[i], targets[j], 0.0, starts[k], 1) >= exact);
-                CHECK(bincp_root(lying, &slopes[i], targets[j], 0.0, starts[k], -1) <= exact);
+                CHECK(bincp_solve(lying, &slopes[i], targets[j], 0.0, starts[k], 1) >= exact);
+                CHECK(bincp_solve(lying, &slopes[i], targets[j], 0.0, starts[k], -1) <= exact);
             }
         }
     }

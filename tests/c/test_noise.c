@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "noise/noise.h"
+#include "noise/laws.h"
 #include "noise/splitting.h"
 
 static const bincp_noise_key KEY

@@ -152,7 +152,7 @@ static void check_sparse(size_t a, size_t d, double p_plus, double p_minus)
     const size_t n = a + d + 1;
     double *clean = doubles(n), *perturbed = doubles(n), *workspace = doubles(2 * (n + 1));
     double *storage = doubles(bincp_regions_size(n));
-    bincp_sparse_regions(a, d, p_plus, p_minus, clean, perturbed, workspace);
+    bincp_sparse_masses(a, d, p_plus, p_minus, clean, perturbed, workspace);
     double sums[2] = {0.0, 0.0};
     for (size_t i = 0; i < n; ++i) {
         CHECK(clean[i] >= 0.0 && perturbed[i] >= 0.0);
@@ -203,7 +203,7 @@ static void test_sparse_by_value(void)
 {
     double clean[5], perturbed[5], workspace[12];
     double *storage = doubles(bincp_regions_size(5));
-    bincp_sparse_regions(1, 3, 0.01, 0.6, clean, perturbed, workspace);
+    bincp_sparse_masses(1, 3, 0.01, 0.6, clean, perturbed, workspace);
     const bincp_regions regions = make(
         clean, perturbed, 5, BINCP_SPARSE_SLACK, bincp_sparse_tiny(1, 3), storage);
     /* The order printed in the literature would give 0.99998 here. */
@@ -218,7 +218,7 @@ static void test_fill(void)
     const size_t n = 61, m = 5000;
     double *clean = doubles(n), *perturbed = doubles(n), *workspace = doubles(2 * (n + 1));
     double *storage = doubles(bincp_regions_size(n)), *p = doubles(m), *out = doubles(m);
-    bincp_sparse_regions(40, 20, 0.01, 0.6, clean, perturbed, workspace);
+    bincp_sparse_masses(40, 20, 0.01, 0.6, clean, perturbed, workspace);
     const bincp_regions regions =
         make(clean, perturbed, n, BINCP_SPARSE_SLACK, bincp_sparse_tiny(40, 20), storage);
     for (int in_order = 0; in_order < 2; ++in_order) {
@@ -249,13 +249,13 @@ static void check_grid(size_t a, size_t d, double p_plus, double p_minus)
     static const uint32_t order[] = {2, 0, 1};
     static const double p[] = {0.1, 0.7, 1.0};
     double *out = doubles((a + 1) * (d + 1) * 3);
-    double *workspace = doubles(bincp_flip_grid_workspace(a, d, 3));
-    bincp_flip_grid(a, d, p_plus, p_minus, p, order, 3, out, workspace);
+    double *workspace = doubles(bincp_sparse_grid_workspace(a, d, 3));
+    bincp_sparse_grid(a, d, p_plus, p_minus, p, order, 3, out, workspace);
     const double *corner = out + 3 * ((a + 1) * (d + 1) - 1);
     const size_t n = a + d + 1;
     double *clean = doubles(n), *perturbed = doubles(n), *masses = doubles(2 * (n + 1));
     double *storage = doubles(bincp_regions_size(n));
-    bincp_sparse_regions(a, d, p_plus, p_minus, clean, perturbed, masses);
+    bincp_sparse_masses(a, d, p_plus, p_minus, clean, perturbed, masses);
     const bincp_regions regions =
         make(clean, perturbed, n, BINCP_SPARSE_SLACK, bincp_sparse_tiny(a, d), storage);
     for (size_t i = 0; i < 3; ++i) {
@@ -263,7 +263,7 @@ static void check_grid(size_t a, size_t d, double p_plus, double p_minus)
         CHECK(corner[order[i]] == (same ? p[i] : bincp_regions_lower(&regions, p[i])));
         CHECK(out[order[i]] == p[i]);
     }
-    bincp_flip_grid(a, d, p_plus, p_minus, p, NULL, 3, out, workspace);
+    bincp_sparse_grid(a, d, p_plus, p_minus, p, NULL, 3, out, workspace);
     CHECK(out[0] == p[0] && out[2] == p[2]);
     free(storage);
     free(masses);
@@ -284,22 +284,22 @@ static void test_grid(void)
     }
 }
 
-static void test_walk(void)
+static void test_categorical(void)
 {
-    /* Two kinds of steps; the second never uses its third way. */
-    const bincp_stride steps[] = {{2, {0, 1, 3}, {0.5, 0.25, 0.25}, {0.0}},
+    /* The third power of the second kind is impossible. */
+    const bincp_coordinates kinds[] = {{2, {0, 1, 3}, {0.5, 0.25, 0.25}, {0.0}},
                                  {1, {2, 0, 1}, {0.75, 0.25, 0.0}, {0.0}}};
     static const double expected[] = {1, 1, 3.25, 4, 1.25, 3, 1.75, 0, 0.75};
     double mass[9], *workspace = doubles(4 * (9 + 3));
-    bincp_walk_masses(steps, 2, 9, mass, workspace);
+    bincp_categorical_masses(kinds, 2, 9, mass, workspace);
     for (size_t i = 0; i < 9; ++i) {
         CHECK(mass[i] == expected[i] / 16);
     }
-    CHECK(bincp_walk_tiny(steps, 2, 9) > 0.0);
-    const bincp_stride rare = {3, {0, 1, 1}, {1.0, 1e-200, 0.0}, {0.0}};
-    bincp_walk_masses(&rare, 1, 4, mass, workspace);
+    CHECK(bincp_categorical_tiny(kinds, 2, 9) > 0.0);
+    const bincp_coordinates rare = {3, {0, 1, 1}, {1.0, 1e-200, 0.0}, {0.0}};
+    bincp_categorical_masses(&rare, 1, 4, mass, workspace);
     CHECK(mass[0] == 1.0 && mass[2] > 0.0 && mass[3] > 0.0 && mass[2] <= 4 * TRUE_MIN);
-    bincp_walk_masses(NULL, 0, 1, mass, workspace);
+    bincp_categorical_masses(NULL, 0, 1, mass, workspace);
     CHECK(mass[0] == 1.0);
     free(workspace);
 }
@@ -356,7 +356,7 @@ static void test_operators(void)
     check_operator(&gaussian, "gaussian");
     check_operator(&uniform, "uniform");
     check_operator(&knapsack, "regions");
-    check_operator(&either, "laplace or uniform");
+    check_operator(&either, "tighter of laplace and uniform");
     CHECK(either.lower(0.9, shifts) == bincp_laplace_lower(0.9, &shift));
     CHECK(uniform.lower(0.05, &shift) == 0.0);
     CHECK(uniform.upper(0.95, &shift) == 1.0);
@@ -398,7 +398,7 @@ int main(void)
     test_sparse_by_value();
     test_fill();
     test_grid();
-    test_walk();
+    test_categorical();
     test_direction();
     test_operators();
     test_steps();

@@ -263,7 +263,7 @@ class ReferenceRoot(KnownTail):
         return self.from_edge(2 * self.end - edge), True
 
     def operator(self, shift: float):
-        return operators.root_exponential(shift)
+        return operators.half_power(shift)
 
 
 class ReferenceLaplace(KnownTail):

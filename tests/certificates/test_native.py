@@ -256,6 +256,62 @@ def test_a_newer_struct_will_do(library: ctypes.CDLL) -> None:
 # ---- references -----------------------------------------------------------------------------
 
 
+P = np.concatenate([np.linspace(0, 1, 2001), 10.0 ** np.arange(-300, 0)])
+
+
+def fill_calls(library: ctypes.CDLL) -> int:
+    return ctypes.c_longlong.in_dll(library, "fill_calls").value
+
+
+@pytest.mark.parametrize("name", ["with_fills", "lower_fill_only"])
+def test_functions_for_arrays_are_called_once_for_many_values(
+    library: ctypes.CDLL, name: str
+) -> None:
+    certificate = Certificate.from_native(struct_capsule(library, name))
+    without = Certificate.from_native(
+        struct_capsule(library, "both" if name == "with_fills" else "lower_only")
+    )
+    before = fill_calls(library)
+    lower = certificate.lower(P)
+    assert 1 <= fill_calls(library) - before <= len(P) // 256
+    np.testing.assert_array_equal(lower, without.lower(P))
+    np.testing.assert_array_equal(lower, [certificate.lower(p) for p in P.tolist()])
+    np.testing.assert_array_equal(certificate.upper(P), without.upper(P))
+    assert certificate.lower(np.empty(0)).shape == (0,)
+    # Through a capsule of ours, and the guard, once more.
+    again = Certificate.from_native(certificate.operator.capsule)
+    np.testing.assert_array_equal(again.lower(P), lower)
+
+
+def test_the_struct_of_the_first_header(library: ctypes.CDLL) -> None:
+    """The words behind its end are functions that abort: they are neither read nor called."""
+    certificate = Certificate.from_native(struct_capsule(library, "first_header"))
+    both = Certificate.from_native(struct_capsule(library, "both"))
+    np.testing.assert_array_equal(certificate.lower(P), both.lower(P))
+    np.testing.assert_array_equal(certificate.upper(P), both.upper(P))
+
+
+def test_functions_for_arrays_must_agree_with_those_for_one_value(library: ctypes.CDLL) -> None:
+    message = r"lower_fill must write lower\(p\) .* p = 0.75 the bounds are 0.65\d* and 0.64\d*"
+    with pytest.raises(CertificateError, match=message):
+        Certificate.from_native(struct_capsule(library, "other_values"))
+
+
+def test_an_upper_bound_for_arrays_alone_is_refused(library: ctypes.CDLL) -> None:
+    with pytest.raises(ValueError, match="without upper_fill where it is without upper"):
+        Certificate.from_native(struct_capsule(library, "upper_fill_only"))
+
+
+@pytest.mark.parametrize("p", [0.3, 0.7, 0.9], ids=["outside", "nan", "nothing written"])
+def test_arrays_outside_the_range_later_on(library: ctypes.CDLL, p: float) -> None:
+    certificate = Certificate.from_native(struct_capsule(library, "wild_values"))
+    assert certificate.lower(np.array([0.5, 0.25]))[1] == certificate.lower(0.25)
+    message = rf"lower_fill must write lower\(p\) for each p, .* p = {p}, where lower\(p\) = "
+    with pytest.raises(CertificateError, match=message):
+        certificate.lower(np.array([0.5, p, 0.25]))
+    assert certificate.lower(p) == pytest.approx(p - 0.1)
+
+
 def test_a_capsule_keeps_the_operator_and_the_operator_its_code(library: ctypes.CDLL) -> None:
     ours = bincp.certify(SparseFlip(0.01, 0.6), Flips(2, 3))
     value, capsule = ours.lower(0.9), ours.operator.capsule

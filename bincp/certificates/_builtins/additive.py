@@ -98,7 +98,7 @@ def expp(smoothing: Expp, ball: NormBall) -> Noted:
     distance, note = distance_in("l1", ball)
     shift = float_above(distance / Fraction(smoothing.scale))
     if smoothing.p == 0.5:
-        return _operators.root_exponential(shift), note
+        return _operators.half_power(shift), note
     if smoothing.p < 1:
         raise CertificateError(
             f"{smoothing!r} has no built-in bound: there is one for p >= 1 and for p = 1/2"

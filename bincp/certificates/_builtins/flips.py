@@ -107,7 +107,7 @@ def categorical_regions(smoothing: CategoricalFlip, ball: CategoricalFlips) -> R
     exponents = _exponents_of_one(place, numbers) if one_power else _exponents(place, numbers)
     logs = [_ratios.log_in_units(chance) for chance in (a, b, c, d)]
     high, low = _ratios.combine_logs(list(zip(exponents, logs, strict=True)))
-    slack = _operators.WALK_SLACK + _ratios.ratio_slack(2 * sum(numbers))
+    slack = _operators.CATEGORICAL_SLACK + _ratios.ratio_slack(2 * sum(numbers))
     return _ratios.merged(Regions(clean, perturbed, high, low, slack, tiny))
 
 
@@ -209,7 +209,7 @@ def _walk(
         (n, places, *_as_pairs(chances))
         for n, places, chances in zip(numbers, offsets, weights, strict=True)
     ]
-    return mass, _operators.walk_masses(steps, mass)
+    return mass, _operators.categorical_masses(steps, mass)
 
 
 def _as_pairs(weights: Weights) -> tuple[list[float], list[float]]:

@@ -1,16 +1,16 @@
 /* bincp/bincp.h - the public C interface of bincp. Its folder is bincp.get_include().
  *
- * An operator is the certificate of one smoothing scheme for one perturbation ball: a struct of two
+ * An operator is the certificate of one smoothing scheme for one perturbation ball: a struct of
  * function pointers. It crosses the border to Python in a capsule named BINCP_OPERATOR_CAPSULE, in
- * both directions: bincp takes one wherever a certificate is made (Certificate.from_native, and what
- * a factory given to bincp.register returns), and `certificate.operator.capsule` hands one out.
- * What else C code may want is in a table of functions, bincp_api, that bincp_import fetches:
- * nothing is linked.
+ * both directions: bincp takes one wherever a certificate is made (Certificate.from_native, and the
+ * factories given to bincp.register), and `certificate.operator.capsule` hands one out. All other
+ * functions are in a table, bincp_api, that bincp_import fetches: nothing is linked.
  *
- * Rules: members are only ever appended, never reordered or retyped, so a provider that is newer
- * than its consumer will do; `struct_size` lets each side see which members the other side knows.
+ * Rules: members are only ever appended, never reordered or retyped, so a provider may be newer than
+ * its consumer; `struct_size` lets each side see which members the other side knows.
  * BINCP_ABI_VERSION changes when the meaning of a member does. Functions may be called from any
- * thread without the GIL, except where it says otherwise.
+ * thread without the GIL, except where a comment says otherwise. They keep no state: two threads may
+ * call them at once, but not while either of them writes the memory that the other one reads.
  */
 #ifndef BINCP_BINCP_H
 #define BINCP_BINCP_H
@@ -24,7 +24,7 @@ extern "C" {
 
 #define BINCP_ABI_VERSION 1u
 #define BINCP_OPERATOR_CAPSULE "bincp.operator.v1"
-#define BINCP_API_CAPSULE "bincp._C_API" /* where it is: a name that stays */
+#define BINCP_API_CAPSULE "bincp._C_API" /* the name stays when files move */
 
 struct _object; /* Python's PyObject */
 
@@ -35,38 +35,53 @@ struct _object; /* Python's PyObject */
  * 1e-12 relative, or 1e-15 absolute. */
 typedef double (*bincp_bound_fn)(double p, const void *params);
 
+/* The same bound at n probabilities: out[i] has the bits of bound(p[i], params) for each i < n. The
+ * arrays do not overlap. */
+typedef void (*bincp_fill_fn)(const double *p, size_t n, const void *params, double *out);
+
 typedef struct bincp_operator {
-    uint32_t abi_version;  /* BINCP_ABI_VERSION of the header that it was built with */
-    uint32_t struct_size;  /* sizeof(bincp_operator) of that header */
-    const char *name;      /* for messages, e.g. "gaussian"; never NULL */
-    bincp_bound_fn lower;  /* worst-case p over the ball */
-    bincp_bound_fn upper;  /* best-case p over the inverted ball */
-    const void *params;    /* passed to both; owned by whoever made the operator */
+    uint32_t abi_version; /* BINCP_ABI_VERSION of the header that it was built with */
+    uint32_t struct_size; /* sizeof(bincp_operator) of that header */
+    const char *name;     /* for messages, e.g. "gaussian"; never NULL */
+    bincp_bound_fn lower; /* worst-case p over the ball */
+    bincp_bound_fn upper; /* best-case p over the inverted ball */
+    const void *params;   /* passed to all functions; owned by the maker of the operator */
+    /* Optional: NULL, or beyond struct_size, where an array costs one call a value. */
+    bincp_fill_fn lower_fill;
+    bincp_fill_fn upper_fill;
 } bincp_operator;
 
-/* An operator that is given to bincp may have NULL for `upper`: the generalised inverse of `lower`
- * is put there. It lives until the destructor of its capsule frees it, which is called when bincp
- * needs it no more; one in static memory needs no destructor. An operator that bincp hands out has
- * both bounds. If a function from outside leaves [0, 1], its bound is NaN. */
+/* An operator that is given to bincp may have NULL for `upper`, and then for `upper_fill`: bincp puts
+ * the generalised inverse of `lower` there. bincp calls the destructor of its capsule when it needs
+ * the operator no more; an operator in static memory needs no destructor. An operator that bincp
+ * hands out has both bounds. Where a function from outside leaves [0, 1], or gives NaN, the bound is
+ * NaN; functions from outside are only called with p in [0, 1]. */
 
 /* Initial value of an operator that a function of the table will fill in. */
-#define BINCP_OPERATOR_INIT                                                       \
-    {                                                                             \
-        BINCP_ABI_VERSION, (uint32_t)sizeof(bincp_operator), NULL, NULL, NULL, NULL \
+#define BINCP_OPERATOR_INIT                                                                      \
+    {                                                                                            \
+        BINCP_ABI_VERSION, (uint32_t)sizeof(bincp_operator), NULL, NULL, NULL, NULL, NULL, NULL, \
     }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Functions that return int return 0, or -1 where an argument is not as stated here; then nothing
- * was written. Functions that return double return NaN instead. Nothing allocates: `storage` is the
- * caller's, aligned as by malloc, and must outlive the operator that is made in it. `op` must hold
- * BINCP_OPERATOR_INIT. New members come last. */
+/* The values of functions that return int. */
+typedef enum bincp_status {
+    BINCP_REFUSED = -1,   /* an argument is not as stated here; nothing was written */
+    BINCP_OK = 0,         /* done */
+    BINCP_NAN_SCORE = 1   /* a score is NaN; the counts mean nothing */
+} bincp_status;
+
+/* Functions that return int return a bincp_status; functions that return double return NaN where an
+ * argument is not as stated here. Nothing allocates: `storage` is the caller's, aligned as by malloc,
+ * and must outlive the operator that is made in it. `op` must hold BINCP_OPERATOR_INIT. Pointers are
+ * not NULL unless a comment allows it. New members come last. */
 typedef struct bincp_api {
     uint32_t abi_version; /* BINCP_ABI_VERSION of the bincp that is installed */
     uint32_t struct_size; /* sizeof(bincp_api) there */
 
-    /* counts[row] = #{scores of the row >= threshold} for rows of n_samples < 2^31 adjacent scores.
-     * Returns 1 if a score is NaN (the counts then mean nothing). The threshold is not NaN. */
+    /* counts[row] = #{scores of the row >= threshold} for n_rows adjacent rows of n_samples < 2^31
+     * adjacent scores. The threshold is not NaN. */
     int (*count_float32)(const float *scores, size_t n_rows, size_t n_samples, float threshold,
                          int32_t *counts);
     int (*count_float64)(const double *scores, size_t n_rows, size_t n_samples, double threshold,
@@ -100,7 +115,8 @@ typedef struct bincp_api {
     int (*sparse)(size_t additions, size_t deletions, double p_plus, double p_minus,
                   void *storage, bincp_operator *op);
 
-    /* out[i] = bound(p[i], params) for i < n. */
+    /* out[i] = bound(p[i], params) for i < n, by one call a value. lower_fill and upper_fill, below,
+     * are faster where the operator can do many values at once. */
     void (*fill)(bincp_bound_fn bound, const void *params, const double *p, size_t n, double *out);
 
     /* An upper bound from a lower one: the largest q with lower(q) <= p, from above. NaN where
@@ -108,19 +124,45 @@ typedef struct bincp_api {
     double (*inverse)(bincp_bound_fn lower, const void *params, double p);
 
     /* The operator of a Python certificate (or of its `operator`), borrowed: valid as long as that
-     * object lives. Needs the GIL. NULL with a Python error set where it is made of Python code. */
+     * object lives. Needs the GIL. Returns NULL with a Python error set if the certificate is made of
+     * Python code. */
     const bincp_operator *(*operator_of)(struct _object *certificate);
 
     /* out[j] = x[j] with the noise of one draw at one input, n < 2^34. A NULL x stands for zeros,
      * and x may be out. `stream` is 0 for calibration, 1 for test and 6 for tuning noise, id < 2^56.
-     * Gaussian noise has deviation sigma, uniform noise is on [-half_width, half_width]; flips are
-     * as those of bincp.smoothing.SparseFlip. */
+     * Gaussian noise has standard deviation sigma, uniform noise is on [-half_width, half_width]; both are
+     * finite and >= 0. Flips turn 0 into 1 with probability p_plus, and every other number, which
+     * counts as 1, into 0 with probability p_minus. */
     int (*gaussian_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float sigma,
                         size_t n, const float *x, float *out);
     int (*uniform_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
                        float half_width, size_t n, const float *x, float *out);
     int (*flip_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, double p_plus,
                     double p_minus, size_t n, const float *x, float *out);
+
+    /* Laplace noise of density exp(-|x| / scale) / (2 scale), with finite scale >= 0. */
+    int (*laplace_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float scale,
+                       size_t n, const float *x, float *out);
+
+    /* Counting as above, for scores and thresholds that are given as the bits of 16-bit floats:
+     * IEEE half precision, and the upper half of a float32. */
+    int (*count_float16)(const uint16_t *scores, size_t n_rows, size_t n_samples,
+                         uint16_t threshold, int32_t *counts);
+    int (*count_bfloat16)(const uint16_t *scores, size_t n_rows, size_t n_samples,
+                          uint16_t threshold, int32_t *counts);
+
+    /* A bound of `op` at n probabilities; the arrays do not overlap. `op` is any operator with both
+     * bounds, of this version of the header or of an older one. */
+    void (*lower_fill)(const bincp_operator *op, const double *p, size_t n, double *out);
+    void (*upper_fill)(const bincp_operator *op, const double *p, size_t n, double *out);
+
+    /* P[X = successes], its logarithm, P[X >= successes] and P[X <= successes] for X binomial with
+     * success probability p, 0 <= successes <= trials, 1 <= trials < 2^31. q = 1 - p comes along
+     * because the smaller of the two decides how accurate the result is. Not rounded to either side. */
+    double (*binom_pmf)(int64_t successes, int64_t trials, double p, double q);
+    double (*binom_log_pmf)(int64_t successes, int64_t trials, double p, double q);
+    double (*binom_sf)(int64_t successes, int64_t trials, double p, double q);
+    double (*binom_cdf)(int64_t successes, int64_t trials, double p, double q);
 } bincp_api;
 
 /* ---- import, for those who include Python.h first -------------------------------------------- */

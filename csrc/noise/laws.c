@@ -1,14 +1,9 @@
-/* Keyed noise (see noise.h).
+/* Keyed noise (see laws.h).
  *
  * Layers, each inlined into the next: `philox_group` makes the 64 random words of 16 counters,
- * `box_muller` and its siblings turn words into numbers, `draw`, `draw_words` and `flip` walk along a
- * row and are compiled once per instruction set, and the exported functions add the noise to float32 or
- * float64 inputs, or turn words into something else, through a buffer that stays in the first-level
- * cache.
- *
- * Counter words: block of the row, draw, low half of the id, (stream << 24 | high bits of the id);
- * the key is the seed. Element j of a row is in group j / 64; there, word (j % 64) / 16 of counter
- * j % 16, so that 16 counters side by side are one vectorised loop and results are stored in order.
+ * `box_muller` and its siblings turn words into numbers, `draw` and `flip` walk along a row and are
+ * compiled once per instruction set, and the exported functions add the noise to float32 or float64
+ * inputs through a buffer that stays in the first-level cache.
  *
  * The same bits come out of every build: integers, and only + - * sqrt on floats (all correctly
  * rounded; compile without contraction to fused multiply-add and without -ffast-math). Logarithm,
@@ -21,73 +16,14 @@
  * Laplace number is one word, a sign and 31 bits, whose logarithm ends at 22.18 scales. Where 32
  * bits are too few, an element has a second word: that of the same counter in a stream of its own.
  */
-#include "noise/noise.h"
+#include "noise/laws.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "numerics/clones.h"
 
-enum {
-    LANES = 16,        /* counters side by side */
-    GROUP = 4 * LANES, /* elements that they make */
-    CHUNK = 16 * GROUP /* elements buffered at a time */
-};
-
-#define PHILOX_M0 UINT64_C(0xD2511F53)
-#define PHILOX_M1 UINT64_C(0xCD9E8D57)
-#define PHILOX_W0 UINT32_C(0x9E3779B9)
-#define PHILOX_W1 UINT32_C(0xBB67AE85)
-
-#define SECOND UINT32_C(0x80) /* added to a stream: that of the second words of its elements */
-
-void bincp_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
-{
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    uint32_t k0 = key[0], k1 = key[1];
-    for (int round = 0; round < 10; round++) {
-        const uint64_t product0 = PHILOX_M0 * c0, product1 = PHILOX_M1 * c2;
-        c0 = (uint32_t)(product1 >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)product1;
-        c2 = (uint32_t)(product0 >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)product0;
-        k0 += PHILOX_W0;
-        k1 += PHILOX_W1;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
-}
-
-/* The last counter word: what the row is for, and the bits of its id above the lowest 32. */
-static ALWAYS_INLINE uint32_t stream_word(bincp_noise_key key, uint32_t stream)
-{
-    return stream << 24 | (uint32_t)(key.id >> 32);
-}
-
-/* words[r][i]: word r of the block of counter `16 group + i`. */
-static ALWAYS_INLINE void philox_group(bincp_noise_key key, size_t group, uint32_t words[4][LANES])
-{
-    uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
-    for (uint32_t i = 0; i < LANES; i++) {
-        words[0][i] = (uint32_t)(group * LANES) + i;
-        words[1][i] = key.draw;
-        words[2][i] = (uint32_t)key.id;
-        words[3][i] = stream_word(key, key.stream);
-    }
-    for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < LANES; i++) {
-            const uint64_t product0 = PHILOX_M0 * words[0][i], product1 = PHILOX_M1 * words[2][i];
-            words[0][i] = (uint32_t)(product1 >> 32) ^ words[1][i] ^ k0;
-            words[1][i] = (uint32_t)product1;
-            words[2][i] = (uint32_t)(product0 >> 32) ^ words[3][i] ^ k1;
-            words[3][i] = (uint32_t)product0;
-        }
-        k0 += PHILOX_W0;
-        k1 += PHILOX_W1;
-    }
-}
+enum { CHUNK = 16 * PHILOX_GROUP }; /* elements buffered at a time */
 
 static ALWAYS_INLINE float bits_to_float(uint32_t bits)
 {
@@ -178,31 +114,31 @@ static ALWAYS_INLINE void box_muller(uint32_t radius_word, uint32_t angle_word, 
 }
 
 static ALWAYS_INLINE void noise_group(bincp_noise_law law, float scale, bincp_noise_key key,
-                                      size_t group, float out[GROUP])
+                                      size_t group, float out[PHILOX_GROUP])
 {
-    uint32_t words[4][LANES];
+    uint32_t words[4][PHILOX_LANES];
     philox_group(key, group, words);
     if (law == BINCP_NOISE_GAUSSIAN) {
-        for (int i = 0; i < LANES; i++) {
+        for (int i = 0; i < PHILOX_LANES; i++) {
             float z0, z1, z2, z3;
             box_muller(words[0][i], words[1][i], &z0, &z1);
             box_muller(words[2][i], words[3][i], &z2, &z3);
             out[i] = scale * z0;
-            out[LANES + i] = scale * z1;
-            out[2 * LANES + i] = scale * z2;
-            out[3 * LANES + i] = scale * z3;
+            out[PHILOX_LANES + i] = scale * z1;
+            out[2 * PHILOX_LANES + i] = scale * z2;
+            out[3 * PHILOX_LANES + i] = scale * z3;
         }
     } else if (law == BINCP_NOISE_LAPLACE) {
         for (int r = 0; r < 4; r++) {
-            for (int i = 0; i < LANES; i++) {
-                out[r * LANES + i] = scale * laplace(words[r][i]);
+            for (int i = 0; i < PHILOX_LANES; i++) {
+                out[r * PHILOX_LANES + i] = scale * laplace(words[r][i]);
             }
         }
     } else {
         for (int r = 0; r < 4; r++) {
-            for (int i = 0; i < LANES; i++) {
+            for (int i = 0; i < PHILOX_LANES; i++) {
                 const uint32_t w = words[r][i];
-                out[r * LANES + i] = scale * (law == BINCP_NOISE_UNIFORM ? symmetric(w) : unit(w));
+                out[r * PHILOX_LANES + i] = scale * (law == BINCP_NOISE_UNIFORM ? symmetric(w) : unit(w));
             }
         }
     }
@@ -212,17 +148,17 @@ static ALWAYS_INLINE void draw_law(bincp_noise_law law, float scale, bincp_noise
                                    size_t first, size_t n, float *out)
 {
     size_t done = 0;
-    for (; done + GROUP <= n; done += GROUP) {
-        noise_group(law, scale, key, (first + done) / GROUP, out + done);
+    for (; done + PHILOX_GROUP <= n; done += PHILOX_GROUP) {
+        noise_group(law, scale, key, (first + done) / PHILOX_GROUP, out + done);
     }
     if (done < n) {
-        float last[GROUP];
-        noise_group(law, scale, key, (first + done) / GROUP, last);
+        float last[PHILOX_GROUP];
+        noise_group(law, scale, key, (first + done) / PHILOX_GROUP, last);
         memcpy(out + done, last, (n - done) * sizeof *out);
     }
 }
 
-/* Noise of the elements first .. first + n - 1 of a row; `first` is a multiple of GROUP. Laplace has
+/* Noise of the elements first .. first + n - 1 of a row; `first` is a multiple of PHILOX_GROUP. Laplace has
  * a loop of its own: as one more choice inside, it makes gcc 12 spill the words of the group, and
  * all laws take twice the time. (With a loop for each law, Gaussians do.) */
 CLONES_V4 static void draw(bincp_noise_law law, float scale, bincp_noise_key key, size_t first,
@@ -265,32 +201,6 @@ void bincp_noise_add_f64(bincp_noise_law law, float scale, bincp_noise_key key, 
     }
 }
 
-/* Numbers of 64 bits: the word of an element is the high half, its second word the low half. The
- * halves are made by one loop: with two groups in one body, gcc 12 spills, and takes twice the time. */
-CLONES_V4 static void draw_words(bincp_noise_key key, size_t first, size_t n, uint64_t *out)
-{
-    for (size_t done = 0; done < n; done += GROUP) {
-        uint32_t words[2][4][LANES];
-        uint64_t numbers[GROUP];
-        bincp_noise_key half = key;
-        for (int h = 0; h < 2; h++) {
-            philox_group(half, (first + done) / GROUP, words[h]);
-            half.stream |= SECOND;
-        }
-        for (int r = 0; r < 4; r++) {
-            for (int i = 0; i < LANES; i++) {
-                numbers[r * LANES + i] = (uint64_t)words[0][r][i] << 32 | words[1][r][i];
-            }
-        }
-        memcpy(out + done, numbers, (n - done < GROUP ? n - done : GROUP) * sizeof *out);
-    }
-}
-
-void bincp_noise_words(bincp_noise_key key, size_t first, size_t n, uint64_t *out)
-{
-    draw_words(key, first, n, out);
-}
-
 /* Selection sampling (Knuth, TAOCP vol. 2, 3.4.2, algorithm S): of the elements that are left, each
  * is as likely to be among those that are still to be kept. */
 void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept)
@@ -299,7 +209,7 @@ void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept)
     uint64_t missing = keep;
     for (size_t first = 0; first < n; first += CHUNK) {
         const size_t length = n - first < CHUNK ? n - first : CHUNK;
-        draw_words(key, first, length, words);
+        bincp_noise_words(key, first, length, words);
         for (size_t j = 0; j < length; j++) {
             const uint64_t left = n - first - j;
             const uint64_t high = words[j] >> 32, low = words[j] & UINT32_MAX;
@@ -325,7 +235,7 @@ void bincp_noise_unit_f64(bincp_noise_key key, size_t n, double *out)
     uint64_t words[CHUNK];
     for (size_t first = 0; first < n; first += CHUNK) {
         const size_t length = n - first < CHUNK ? n - first : CHUNK;
-        draw_words(key, first, length, words);
+        bincp_noise_words(key, first, length, words);
         to_units(length, words, out + first);
     }
 }
@@ -352,32 +262,29 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
     /* A comparison of 32 bits cannot say "always"; `all` does. */
     const uint32_t high[2] = {(uint32_t)plus.high, (uint32_t)minus.high};
     const uint32_t all[2] = {(uint32_t)(plus.high >> 32), (uint32_t)(minus.high >> 32)};
-    for (size_t done = 0; done < n; done += GROUP) {
-        uint32_t words[4][LANES];
-        uint32_t group[GROUP] = {0};
-        const size_t length = n - done < GROUP ? n - done : GROUP;
+    for (size_t done = 0; done < n; done += PHILOX_GROUP) {
+        uint32_t words[4][PHILOX_LANES];
+        uint32_t group[PHILOX_GROUP] = {0};
+        const size_t length = n - done < PHILOX_GROUP ? n - done : PHILOX_GROUP;
         uint32_t ties = 0;
         memcpy(group, bits + done, length * sizeof *bits);
-        philox_group(key, (first + done) / GROUP, words);
+        philox_group(key, (first + done) / PHILOX_GROUP, words);
         for (int r = 0; r < 4; r++) {
-            for (int i = 0; i < LANES; i++) {
-                const uint32_t bit = group[r * LANES + i], w = words[r][i];
+            for (int i = 0; i < PHILOX_LANES; i++) {
+                const uint32_t bit = group[r * PHILOX_LANES + i], w = words[r][i];
                 const uint32_t edge = bit ? high[1] : high[0];
                 ties |= w == edge;
-                group[r * LANES + i] = bit ^ ((uint32_t)(w < edge) | (bit ? all[1] : all[0]));
+                group[r * PHILOX_LANES + i] = bit ^ ((uint32_t)(w < edge) | (bit ? all[1] : all[0]));
             }
         }
         if (ties) { /* once in 2^32 elements */
-            const uint32_t seed[2] = {(uint32_t)key.seed, (uint32_t)(key.seed >> 32)};
             for (size_t j = 0; j < length; j++) {
                 const threshold edge = bits[done + j] ? minus : plus;
-                if (words[j / LANES][j % LANES] == edge.high) {
-                    const uint32_t counter[4]
-                        = {(uint32_t)((first + done) / 4 + j % LANES), key.draw, (uint32_t)key.id,
-                           stream_word(key, key.stream | SECOND)};
+                if (words[j / PHILOX_LANES][j % PHILOX_LANES] == edge.high) {
+                    const uint32_t counter = (uint32_t)((first + done) / 4 + j % PHILOX_LANES);
                     uint32_t second[4];
-                    bincp_philox4x32(counter, seed, second);
-                    group[j] ^= second[j / LANES] < edge.low;
+                    philox_block(key, key.stream | PHILOX_SECOND, counter, second);
+                    group[j] ^= second[j / PHILOX_LANES] < edge.low;
                 }
             }
         }
@@ -385,7 +292,7 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
     }
 }
 
-/* The two types differ in nothing but the loads and stores around `flip`. */
+/* For both types alike; they differ in the loads and stores around `flip` alone. */
 #define DEFINE_FLIP(NAME, TYPE)                                                               \
     void NAME(double p_plus, double p_minus, bincp_noise_key key, size_t n, const TYPE *x,    \
               TYPE *out)                                                                      \
@@ -395,7 +302,7 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
         for (size_t first = 0; first < n; first += CHUNK) {                                   \
             const size_t length = n - first < CHUNK ? n - first : CHUNK;                      \
             for (size_t j = 0; j < length; j++) {                                             \
-                bits[j] = x[first + j] != 0;                                                  \
+                bits[j] = x != NULL && x[first + j] != 0;                                     \
             }                                                                                 \
             flip(plus, minus, key, first, length, bits);                                      \
             for (size_t j = 0; j < length; j++) {                                             \
@@ -415,14 +322,10 @@ DEFINE_FLIP(bincp_noise_flip_f64, double)
  * to 2^-64. */
 static uint32_t choose(bincp_noise_key key, size_t j, uint32_t n)
 {
-    const uint32_t seed[2] = {(uint32_t)key.seed, (uint32_t)(key.seed >> 32)};
+    const uint32_t stream = key.stream | CATEGORY_STREAM;
     uint32_t words[2][4];
-    for (uint32_t i = 0; i < 2; i++) {
-        const uint32_t stream = key.stream | CATEGORY_STREAM | (i ? SECOND : 0);
-        const uint32_t counter[4]
-            = {(uint32_t)(j / 4), key.draw, (uint32_t)key.id, stream_word(key, stream)};
-        bincp_philox4x32(counter, seed, words[i]);
-    }
+    philox_block(key, stream, (uint32_t)(j / 4), words[0]);
+    philox_block(key, stream | PHILOX_SECOND, (uint32_t)(j / 4), words[1]);
     const uint64_t low = (uint64_t)words[1][j % 4] * n;
     return (uint32_t)(((uint64_t)words[0][j % 4] * n + (low >> 32)) >> 32);
 }
@@ -442,12 +345,13 @@ static uint32_t other(uint32_t category, uint32_t choice)
         for (size_t first = 0; first < n; first += CHUNK) {                                   \
             const size_t length = n - first < CHUNK ? n - first : CHUNK;                      \
             for (size_t j = 0; j < length; j++) {                                             \
-                bits[j] = x[first + j] != 0;                                                  \
+                bits[j] = x != NULL && x[first + j] != 0;                                     \
             }                                                                                 \
             flip(plus, minus, key, first, length, bits);                                      \
             for (size_t j = first; j < first + length; j++) {                                 \
-                const int changed = bits[j - first] != (uint32_t)(x[j] != 0);                 \
-                out[j] = changed ? (TYPE)other((uint32_t)x[j], choose(key, j, k - 1)) : x[j]; \
+                const TYPE from = x == NULL ? 0 : x[j];                                       \
+                const int changed = bits[j - first] != (uint32_t)(from != 0);                 \
+                out[j] = changed ? (TYPE)other((uint32_t)from, choose(key, j, k - 1)) : from; \
             }                                                                                 \
         }                                                                                     \
     }
