@@ -36,6 +36,10 @@ class Certificate:
     or :meth:`from_native`; never changed afterwards. Certificates can be pickled where what they
     are made of can.
 
+    Any number of threads may share a certificate; one made of functions from outside is as
+    thread-safe as those. Arrays of probabilities are copied before they are checked, so that
+    another thread may write to them meanwhile.
+
     Examples
     --------
     >>> import bincp
@@ -373,8 +377,8 @@ class Certificate:
         Notes
         -----
         The functions must be safe to call from any thread, and round outward as
-        :meth:`from_bounds` says. Whoever writes to the user data changes the certificate, which
-        is then checked no more.
+        :meth:`from_bounds` says. Changing the user data changes the bounds; they are not checked
+        again. It must not be changed while another thread calls the certificate.
 
         Examples
         --------
@@ -435,7 +439,7 @@ def _evaluate(
         return bound(check_probability("p", p))
     values = as_probabilities("p", p)
     out = np.empty(values.shape)
-    fill(np.ascontiguousarray(values).reshape(-1), out.reshape(-1))
+    fill(values.reshape(-1), out.reshape(-1))
     return out
 
 

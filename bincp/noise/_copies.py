@@ -114,7 +114,7 @@ def all_copies(smoothing: object, x: ArrayLike) -> FloatArray:
            [0., 2., 3.],
            [1., 0., 3.]])
     """
-    x = as_array("x", x)
+    x = as_array("x", x).view()  # a view of ours, whose shape nobody else can change
     copies = copies_of(smoothing)
     check_inputs(Enumeration(smoothing), x)
     out = np.empty((len(x), copies.levels, *x.shape[1:]), dtype=x.dtype)

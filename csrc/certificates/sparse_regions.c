@@ -17,6 +17,7 @@
 #include "numerics/clones.h"
 #include "certificates/knapsack.h"
 #include "numerics/double_double.h"
+#include "numerics/read_once.h"
 
 #define TRUE_MIN 4.9406564584124654e-324 /* the smallest positive double */
 
@@ -152,7 +153,10 @@ static void all_binomials(size_t n, pair p, pair p_not, double *masses)
 static void put_in_order(const double *values, const uint32_t *order, size_t m, double *out)
 {
     for (size_t i = 0; i < m; ++i) {
-        out[order == NULL ? i : order[i]] = values[i];
+        const size_t place = order == NULL ? i : read_uint32(order + i);
+        if (place < m) {
+            out[place] = values[i];
+        }
     }
 }
 

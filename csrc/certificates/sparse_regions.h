@@ -25,8 +25,9 @@ int bincp_sparse_direction(double p_plus, double p_minus);
  * and j deletions at probability k.
  *
  * `p` holds the m probabilities in increasing order, all in [0, 1], and order[s] says which of them
- * p[s] is; NULL if p[k] is the k-th. The bounds are those of bincp_regions_lower, bit by bit. The
- * workspace holds bincp_flip_grid_workspace(...) doubles.
+ * p[s] is; NULL if p[k] is the k-th. The bounds are those of bincp_regions_lower, bit by bit. With
+ * any other values in `p` or `order` they mean nothing: an order that is not below m writes nothing.
+ * The workspace holds bincp_flip_grid_workspace(...) doubles.
  */
 size_t bincp_flip_grid_workspace(size_t additions, size_t deletions, size_t m);
 void bincp_flip_grid(size_t additions, size_t deletions, double p_plus, double p_minus,

@@ -58,33 +58,33 @@ def test_a_float_means_its_shortest_decimal(thousandths: int, n: int) -> None:
 @pytest.mark.parametrize(
     ("n", "alpha", "expected"),
     [
-        # B028: coverage below nominal with six calibration points
+        # coverage below nominal with six calibration points
         (6, "0.5", 3),
         (6, "0.3", 2),
         (6, "0.2", 1),
         (6, "0.15", 1),
         (6, "0.1", 0),
-        # B029, with ranks from above (n + 1 - rank) 5, 18, 90, 180, 19
+        # ranks from above (n + 1 - rank) of 5, 18, 90, 180, 19
         (9, "0.5", 5),
         (19, "0.1", 2),
         (99, "0.1", 10),
         (199, "0.1", 20),
         (20, "0.1", 2),
-        # B031: clamping the rank to n under-covers; rank 0 stands for -inf
+        # a rank that is clamped to n under-covers; rank 0 stands for -inf
         (5, "0.1", 0),
         (8, "0.1", 0),
         (9, "0.1", 1),
-        # B032, B033: from above 9 of 9 and 4 of 4
+        # ranks from above of 9 of 9 and 4 of 4
         (4, "0.25", 1),
-        # B035: on the edge, where a comparison of doubles decides at random
+        # on the edge, where a comparison of doubles decides at random
         (19, 0.05, 1),
         (9, 1 - 0.9, 0),  # 0.09999999999999998 is not 0.1
-        # B036, B039: no interpolation
+        # no interpolation
         (3, "0.25", 1),
         (2, "0.4", 1),
-        # B038: a rank in float32
+        # a rank beyond what float32 can count
         (20000001, "0.3", 6000000),
-        # F008: floor((n + 1)(1 - 0.9)) is one too low
+        # floor((n + 1)(1 - 0.9)) in doubles is one too low
         (249, "0.1", 25),
     ],
 )
@@ -92,8 +92,8 @@ def test_reported_ranks(n: int, alpha: Any, expected: int) -> None:
     assert rank(alpha, n) == expected
 
 
-def test_f018_eta_is_spent() -> None:
-    """F018: the rank is that of alpha - eta."""
+def test_eta_is_spent() -> None:
+    """The rank is that of alpha - eta."""
     alpha, eta = as_fraction("alpha", "0.1"), as_fraction("eta", 0.01)
     assert conformal_rank(alpha - eta, 199) == 18
 
@@ -148,7 +148,7 @@ def test_integers_are_levels_where_one_is_allowed() -> None:
 @pytest.mark.parametrize(
     "value", [0.0, 0, -0.1, 99, "0", "-1e-9", "1.0000001", Decimal("1.1"), Fraction(3, 2), 1e300]
 )
-def test_b042_levels_out_of_range(value: Any) -> None:
+def test_levels_out_of_range(value: Any) -> None:
     with pytest.raises(ValueError, match=r"`alpha` must be in \(0, 1\), got "):
         check_level("alpha", value)
     with pytest.raises(ValueError, match=r"`p` must be in \(0, 1\], got "):
@@ -160,7 +160,7 @@ def test_b042_levels_out_of_range(value: Any) -> None:
     [math.nan, math.inf, -math.inf, "nan", "inf", "", "ten", "1/0", "10%", Decimal("NaN")],
     ids=repr,
 )
-def test_b042_levels_that_are_no_number(value: Any) -> None:
+def test_levels_that_are_no_number(value: Any) -> None:
     with pytest.raises(ValueError, match="`alpha` must be a finite number, got "):
         check_level("alpha", value)
 
@@ -168,7 +168,7 @@ def test_b042_levels_that_are_no_number(value: Any) -> None:
 @pytest.mark.parametrize(
     "value", [None, True, np.True_, 0.1j, [0.1], np.array([0.1]), b"0.1", object()], ids=repr
 )
-def test_b042_levels_of_another_type(value: Any) -> None:
+def test_levels_of_another_type(value: Any) -> None:
     with pytest.raises(TypeError, match="`alpha` must be an int, float, str, Decimal or Fraction"):
         check_level("alpha", value)
 
