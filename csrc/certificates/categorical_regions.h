@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "numerics/strict_floats.h"
+
 /* Independent steps of a walk along 0, 1, 2, ...: each of `times` steps goes offset[i] places with
  * the probability hi[i] + lo[i]. */
 typedef struct bincp_stride {

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 /* Where one bound is a straight line: value + slope (p - from). */
 typedef struct bincp_line {
     double from, value, slope;

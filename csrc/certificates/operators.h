@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "bincp/bincp.h"
+#include "numerics/strict_floats.h"
 
 typedef enum bincp_builtin {
     BINCP_IDENTITY, /* both bounds are p; no params */

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 /* Bounds on the errors of the masses of bincp_sparse_regions. */
 #define BINCP_SPARSE_SLACK 9e-16
 double bincp_sparse_tiny(size_t additions, size_t deletions);

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 #define BINCP_NOISE_MAX_ID ((INT64_C(1) << 56) - 1)       /* ids are in [0, 2^56) */
 #define BINCP_NOISE_MAX_LENGTH ((INT64_C(1) << 34) - 1)   /* elements of a row */
 

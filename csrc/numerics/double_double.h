@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "numerics/clones.h"
+#include "numerics/strict_floats.h"
 #include "numerics/two_sum.h"
 
 /* `two_sum` for |a| >= |b|. */

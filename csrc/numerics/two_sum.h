@@ -6,6 +6,8 @@
 #ifndef BINCP_TWO_SUM_H
 #define BINCP_TWO_SUM_H
 
+#include "numerics/strict_floats.h"
+
 /* An unevaluated sum; `lo` is of the size of the rounding of `hi`. */
 typedef struct pair {
     double hi, lo;

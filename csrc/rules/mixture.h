@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 /* out[i] = P[Bin(m, p[i]) < t], where q[i] = 1 - p[i]; NaN where one of them is not in [0, 1]. */
 void bincp_failures(int64_t t, int64_t m, const double *p, const double *q, size_t n, double *out);
 

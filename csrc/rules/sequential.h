@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 typedef struct bincp_sequential_rule {
     const int32_t *accept; /* m + 1 entries each */
     const int32_t *reject;
