@@ -43,17 +43,31 @@ DEBUG, TRACE, ANNOTATE, NO_CLONES = (
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 LIMITED_API = not (TRACE or FREE_THREADED)
 
+# These come behind the CFLAGS of the user and undo -ffast-math, -Ofast and their parts, under which
+# bounds are wrong; csrc/numerics/strict_floats.h refuses what they do not undo. The linker gets
+# them too: -ffast-math makes it add code that sets flush-to-zero for the whole process on import.
+STRICT_FLAGS = [
+    "-O3",
+    "-fno-fast-math",
+    "-fno-unsafe-math-optimizations",
+    "-fno-finite-math-only",
+    "-fno-associative-math",
+    "-fno-reciprocal-math",
+    "-fsigned-zeros",
+]
 # No contraction to fused multiply-add: the same input must give the same bound on every machine.
 # No errno and no floating-point traps, so that sqrtf vectorises; NaN and infinities stay exact.
 UNIX_FLAGS = [
-    "-O3",
+    *STRICT_FLAGS,
     "-std=c11",
     "-ffp-contract=off",
     "-fvisibility=hidden",
     "-fno-math-errno",
     "-fno-trapping-math",
 ]
-FLAGS = ["/O2", "/std:c11", "/fp:precise"] if sys.platform == "win32" else UNIX_FLAGS
+WINDOWS = sys.platform == "win32"
+FLAGS = ["/O2", "/std:c11", "/fp:precise"] if WINDOWS else UNIX_FLAGS
+LINK_FLAGS = [] if WINDOWS else STRICT_FLAGS
 
 MACROS: list[tuple[str, str | None]] = []
 if LIMITED_API:
@@ -73,6 +87,7 @@ def extension(module: str, kernels: list[str]) -> Extension:
         depends=["bincp/include/bincp/bincp.h", *glob("csrc/*/*.h")],
         define_macros=MACROS,
         extra_compile_args=FLAGS,
+        extra_link_args=LINK_FLAGS,
         py_limited_api=LIMITED_API,
     )
 

@@ -78,6 +78,9 @@ def count_exceedances(
     -----
     Infinite scores are ordinary scores. The interpreter lock is released while counting.
 
+    Thread safety: any number of threads may count at once. Thresholds are copied; scores are not,
+    and if another thread writes to them meanwhile, the counts mean nothing, or NaN is reported.
+
     Examples
     --------
     >>> import numpy as np
@@ -143,6 +146,8 @@ def decide(
     -----
     All scores are read, also where a part of them decides a row: leaving early is slower, and it
     would miss a NaN.
+
+    Thread safety: as `count_exceedances`; `min_count` is copied as well.
 
     Examples
     --------

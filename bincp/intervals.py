@@ -2,6 +2,9 @@
 
 Every bound is rounded outward: a lower bound is never above the exact one, an upper bound never
 below.
+
+Any number of threads may call these functions at once. Counts and levels are copied before they are
+checked. Samples are not: if another thread writes to them meanwhile, the bound means nothing.
 """
 
 import math
@@ -435,7 +438,7 @@ def _levels(eta: Level | ArrayLike) -> npt.NDArray[np.float64]:
     """Return levels as doubles: a single one rounded down, an array as it is."""
     if not hasattr(eta, "__len__") or isinstance(eta, str):
         return np.asarray(float_below(check_level("eta", eta)))
-    levels = as_array("eta", eta)
+    levels = as_array("eta", eta).copy()
     if levels.dtype.kind != "f" or levels.dtype.itemsize > 8:
         raise TypeError(f"`eta` must be float64 or narrower, got dtype {levels.dtype}")
     bad = ~((levels > 0) & (levels < 1))

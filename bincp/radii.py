@@ -189,7 +189,7 @@ def flip_grid(
     values = as_probabilities("p", p)
     shape = (corner.additions + 1, corner.deletions + 1, *values.shape)
     result = np.empty(shape) if out is None else _checked_out(out, shape)
-    flat = np.ascontiguousarray(values).reshape(-1)
+    flat = values.reshape(-1)
     if flat.size >= 2**32:
         raise ValueError(f"`p` must have fewer than 2^32 elements, got {flat.size}")
     order = None
@@ -260,7 +260,8 @@ def _for_each(
     if not callable(ball):
         raise TypeError(f"`ball` must make the ball of a radius, got {ball!r}")
     level = _check_threshold(threshold)
-    values, places = np.unique(as_probabilities("p", p), return_inverse=True)
+    given = as_probabilities("p", p)
+    values, places = np.unique(given, return_inverse=True)
 
     def radius_of(value: float) -> float:
         if value < level:
@@ -268,7 +269,7 @@ def _for_each(
         return largest(lambda r: certify(smoothing, ball(r)).lower(value) >= level)
 
     radii = np.array([radius_of(float(value)) for value in values], dtype=np.float64)
-    result = radii[places].reshape(np.shape(p))
+    result = radii[places].reshape(given.shape)
     return float(result) if result.ndim == 0 else result
 
 

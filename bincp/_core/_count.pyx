@@ -56,10 +56,14 @@ cdef bincp_score_type score_type(str dtype) except *:
 
 
 cdef bincp_count_task make_task(_Memory scores, _Memory thresholds, str dtype) except *:
-    """Describe scores (..., m) and thresholds (...), whose shapes the caller has matched."""
+    """Describe scores (..., m) and thresholds (...)."""
     cdef bincp_count_task task
     cdef int n_axes = scores.view.ndim - 1
     task.type = score_type(dtype)
+    check_rows("thresholds", thresholds, scores, scores.view.itemsize)
+    if scores.view.itemsize != item_size(task.type):
+        raise ValueError(
+            f"`scores` must be {dtype}, got items of {scores.view.itemsize} bytes")
     task.n_axes = n_axes
     task.shape = scores.view.shape
     task.n_samples = scores.view.shape[n_axes]
@@ -71,16 +75,35 @@ cdef bincp_count_task make_task(_Memory scores, _Memory thresholds, str dtype) e
     return task
 
 
+cdef Py_ssize_t item_size(bincp_score_type dtype) noexcept:
+    if dtype == BINCP_FLOAT64:
+        return 8
+    return 4 if dtype == BINCP_FLOAT32 else 2
+
+
+cdef int check_rows(str name, _Memory given, _Memory scores, Py_ssize_t size) except -1:
+    """Refuse what has no place for each row: a thread may have changed a shape meanwhile."""
+    cdef int n_axes = scores.view.ndim - 1, a
+    cdef bint fits = given.view.ndim == n_axes and given.view.itemsize == size
+    for a in range(n_axes if fits else 0):
+        fits = fits and given.view.shape[a] == scores.view.shape[a]
+    if not fits:
+        raise ValueError(f"`{name}` must have one item of {size} bytes for each row of scores")
+    return 0
+
+
 def count(scores, thresholds, counts, str dtype):
     """Write the counts of ``scores`` (..., m) into int32 ``counts`` (...); return if NaN is there.
 
-    ``thresholds`` has the shape of ``counts`` and the item type of ``scores``. Nothing is checked.
+    ``thresholds`` has the shape of ``counts`` and the item type of ``scores``. Shapes and sizes of
+    items are checked, the types are not.
     """
     cdef _Memory s = _Memory(scores, False)
     cdef _Memory t = _Memory(thresholds, False)
     cdef _Memory c = _Memory(counts, True)
     cdef bincp_count_task task = make_task(s, t, dtype)
     cdef int has_nan
+    check_rows("counts", c, s, sizeof(int32_t))
     with nogil:
         has_nan = bincp_count(&task, <int32_t *>c.view.buf, c.view.strides)
     return has_nan != 0
@@ -89,7 +112,8 @@ def count(scores, thresholds, counts, str dtype):
 def decide(scores, thresholds, min_counts, decisions, str dtype):
     """Write count >= int64 ``min_counts`` into bool ``decisions``; return whether NaN is there.
 
-    All but ``scores`` (..., m) have the shape of the result. Nothing is checked.
+    All but ``scores`` (..., m) have the shape of the result. Shapes and sizes of items are checked,
+    the types are not.
     """
     cdef _Memory s = _Memory(scores, False)
     cdef _Memory t = _Memory(thresholds, False)
@@ -97,6 +121,8 @@ def decide(scores, thresholds, min_counts, decisions, str dtype):
     cdef _Memory d = _Memory(decisions, True)
     cdef bincp_count_task task = make_task(s, t, dtype)
     cdef int has_nan
+    check_rows("min_counts", k, s, sizeof(int64_t))
+    check_rows("decisions", d, s, 1)
     with nogil:
         has_nan = bincp_decide(
             &task, <const int64_t *>k.view.buf, k.view.strides,

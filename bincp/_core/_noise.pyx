@@ -1,7 +1,7 @@
 """Rows of keyed noise on NumPy memory.
 
-The functions here trust their caller (`bincp.noise`): equal lengths, ids and draws in range,
-sources that are rows of ``x``, and C-contiguous memory of matching types.
+Lengths, and sources that must be rows of ``x``, are checked here. That ids and draws are in range is
+for the caller to see to (`bincp.noise`): others make another key, and nothing worse.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -82,6 +82,9 @@ cdef extern from "noise/splitting.h":
         bincp_split_grid split, int32_t number, size_t n, const int32_t *starts,
         const int32_t *slack, double *out
     ) noexcept nogil
+
+cdef extern from "numerics/read_once.h":
+    int64_t read_int64(const int64_t *place) noexcept nogil
 
 ctypedef fused real:
     float
@@ -181,20 +184,45 @@ cdef inline void act(
             bincp_split_f64(how.length, key, n, x, out)
 
 
-cdef void act_on_rows(
+cdef int check_keys(Py_ssize_t ids, Py_ssize_t draws, Py_ssize_t rows) except -1:
+    if ids != rows or draws != rows:
+        raise ValueError(f"`ids` and `draws` must have {rows} elements, got {ids} and {draws}")
+    return 0
+
+
+cdef int check_sources(Py_ssize_t sources, Py_ssize_t rows, Py_ssize_t n, Py_ssize_t wanted) except -1:
+    if sources != rows or n != wanted:
+        raise ValueError(
+            f"`sources` must have {rows} elements and `x` rows of {wanted}, got {sources} and {n}")
+    return 0
+
+
+cdef int refuse_source(Py_ssize_t source, Py_ssize_t n) except -1:
+    raise ValueError(f"`sources` must be rows of `x`, below {n}, got {source}")
+
+
+cdef int act_on_rows(
     const action *how, uint64_t seed, uint32_t stream,
     const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
     const real[:, ::1] x, real[:, ::1] out,
-) noexcept:
-    cdef Py_ssize_t r
+) except -1:
+    cdef Py_ssize_t r, source = 0
     cdef size_t n = <size_t>out.shape[1]
     cdef bincp_noise_key key
+    check_keys(ids.shape[0], draws.shape[0], out.shape[0])
+    check_sources(sources.shape[0], out.shape[0], x.shape[1], out.shape[1])
     if n == 0:
-        return
+        return 0
     with nogil:
         for r in range(out.shape[0]):
             key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
-            act(how, key, n, &x[sources[r], 0], &out[r, 0])
+            source = read_int64(&sources[r])
+            if source < 0 or source >= x.shape[0]:
+                break
+            act(how, key, n, &x[source, 0], &out[r, 0])
+    if source < 0 or source >= x.shape[0]:
+        refuse_source(source, x.shape[0])
+    return 0
 
 
 def add_noise(
@@ -229,6 +257,7 @@ def unit_numbers(
 ):
     """Write one number, uniform on (0, 1], to ``out[r]`` for each (ids[r], draws[r])."""
     cdef Py_ssize_t r
+    check_keys(ids.shape[0], draws.shape[0], out.shape[0])
     with nogil:
         for r in range(out.shape[0]):
             bincp_noise_add_f32(
@@ -244,6 +273,7 @@ def words(
     """Write random numbers of 64 bits to row r of ``out`` for each (ids[r], draws[r])."""
     cdef Py_ssize_t r
     cdef size_t n = <size_t>out.shape[1]
+    check_keys(ids.shape[0], draws.shape[0], out.shape[0])
     if n == 0:
         return
     with nogil:
@@ -260,6 +290,7 @@ def keep(
     """Write ones for ``number`` random places, zeros else, to row r of ``kept``."""
     cdef Py_ssize_t r
     cdef size_t n = <size_t>kept.shape[1]
+    check_keys(ids.shape[0], draws.shape[0], kept.shape[0])
     if n == 0:
         return
     with nogil:
@@ -290,21 +321,30 @@ def split_copies(
 
     Rows sources[r] of ``starts`` and ``slack`` tell where the coordinates lie, see splitting.h.
     """
-    cdef Py_ssize_t r, source
+    cdef Py_ssize_t r, source = 0
     cdef size_t n = <size_t>out.shape[1]
     cdef bincp_split_grid split = bincp_split_grid(levels, grid)
     cdef int32_t number
+    check_keys(numbers.shape[0], sources.shape[0], out.shape[0])
+    check_sources(sources.shape[0], out.shape[0], starts.shape[1], out.shape[1])
+    check_sources(sources.shape[0], out.shape[0], slack.shape[1], out.shape[1])
+    if starts.shape[0] != slack.shape[0]:
+        raise ValueError("`starts` and `slack` must have equal lengths")
     if n == 0:
         return
     with nogil:
         for r in range(out.shape[0]):
-            source, number = sources[r], <int32_t>numbers[r]
+            source, number = read_int64(&sources[r]), <int32_t>numbers[r]
+            if source < 0 or source >= starts.shape[0]:
+                break
             if real is float:
                 bincp_split_copy_f32(
                     split, number, n, &starts[source, 0], &slack[source, 0], &out[r, 0])
             else:
                 bincp_split_copy_f64(
                     split, number, n, &starts[source, 0], &slack[source, 0], &out[r, 0])
+    if source < 0 or source >= starts.shape[0]:
+        refuse_source(source, starts.shape[0])
 
 
 def change_categories(
@@ -328,6 +368,7 @@ def wide_unit_numbers(
     """Write numbers, uniform on the odd multiples of 2**-53 in (0, 1), to each row of ``out``."""
     cdef Py_ssize_t r
     cdef size_t n = <size_t>out.shape[1]
+    check_keys(ids.shape[0], draws.shape[0], out.shape[0])
     if n == 0:
         return
     with nogil:

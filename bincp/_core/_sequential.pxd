@@ -7,9 +7,10 @@ cdef void sequential_exits(
     const int32_t *accept, const int32_t *reject, int32_t m, const double *p, const double *q,
     Py_ssize_t n, double *scratch, double *refused, double *accepted, double *draws) noexcept nogil
 
-# Row r of hits is the next draw of input inputs[r]; draws has an entry for each input, counts and
-# exits (-1 while undecided) have n_labels for each.
-cdef void sequential_replay(
+# Row r of hits is the next draw of input inputs[r]; draws has an entry for each of n_inputs inputs,
+# counts and exits (-1 while undecided) have n_labels for each. Returns how many rows were played: all,
+# or those before the first whose input does not exist or has had its m draws.
+cdef Py_ssize_t sequential_replay(
     const int32_t *accept, const int32_t *reject, int32_t m, const unsigned char *hits,
-    const int64_t *inputs, Py_ssize_t n_rows, Py_ssize_t n_labels, int32_t *draws,
-    int32_t *counts, int32_t *exits) noexcept nogil
+    const int64_t *inputs, Py_ssize_t n_rows, Py_ssize_t n_inputs, Py_ssize_t n_labels,
+    int32_t *draws, int32_t *counts, int32_t *exits) noexcept nogil

@@ -10,6 +10,7 @@ cdef extern from "rules/sequential.h" nogil:
         int32_t m
 
     ctypedef struct bincp_sequential_state:
+        size_t n_inputs
         size_t n_labels
         int32_t *draws
         int32_t *counts
@@ -19,7 +20,7 @@ cdef extern from "rules/sequential.h" nogil:
     void bincp_sequential_exits(
         const bincp_sequential_rule *rule, const double *p, const double *q, size_t n,
         double *scratch, double *refused, double *accepted, double *draws)
-    void bincp_sequential_replay(
+    size_t bincp_sequential_replay(
         const bincp_sequential_rule *rule, const bincp_sequential_state *state,
         const unsigned char *hits, const int64_t *inputs, size_t n_rows)
 
@@ -33,17 +34,17 @@ cdef void sequential_exits(
     bincp_sequential_exits(&rule, p, q, <size_t> n, scratch, refused, accepted, draws)
 
 
-cdef void sequential_replay(
+cdef Py_ssize_t sequential_replay(
     const int32_t *accept, const int32_t *reject, int32_t m, const unsigned char *hits,
-    const int64_t *inputs, Py_ssize_t n_rows, Py_ssize_t n_labels, int32_t *draws,
-    int32_t *counts, int32_t *exits
+    const int64_t *inputs, Py_ssize_t n_rows, Py_ssize_t n_inputs, Py_ssize_t n_labels,
+    int32_t *draws, int32_t *counts, int32_t *exits
 ) noexcept nogil:
     cdef bincp_sequential_rule rule
     cdef bincp_sequential_state state
     rule.accept, rule.reject, rule.m = accept, reject, m
-    state.n_labels, state.draws = <size_t> n_labels, draws
-    state.counts, state.exits = counts, exits
-    bincp_sequential_replay(&rule, &state, hits, inputs, <size_t> n_rows)
+    state.n_inputs, state.n_labels = <size_t> n_inputs, <size_t> n_labels
+    state.draws, state.counts, state.exits = draws, counts, exits
+    return <Py_ssize_t> bincp_sequential_replay(&rule, &state, hits, inputs, <size_t> n_rows)
 
 
 def scratch_size(int32_t m):
@@ -86,8 +87,12 @@ def replay(
     int32_t[:, ::1] counts,
     int32_t[:, ::1] exits,
 ):
-    """Play one draw of input inputs[r] for each row of hits, in order, and update the state."""
-    cdef Py_ssize_t n_rows = hits.shape[0], n_labels = hits.shape[1]
+    """Play one draw of input inputs[r] for each row of hits, in order, and update the state.
+
+    An input that does not exist, or that has had its m draws, is a ValueError; the rows before it
+    have been played.
+    """
+    cdef Py_ssize_t n_rows = hits.shape[0], n_labels = hits.shape[1], played
     cdef int32_t m = check_boundaries(accept.shape[0], reject.shape[0])
     check_length("inputs", inputs.shape[0], n_rows)
     check_length("counts", counts.shape[0], draws.shape[0])
@@ -96,10 +101,16 @@ def replay(
     check_length("rows of exits", exits.shape[1], n_labels)
     if n_rows == 0 or n_labels == 0:
         return
+    if draws.shape[0] == 0:
+        raise ValueError("`draws` must have at least one input")
     with nogil:
-        sequential_replay(
-            &accept[0], &reject[0], m, &hits[0, 0], &inputs[0], n_rows, n_labels, &draws[0],
-            &counts[0, 0], &exits[0, 0])
+        played = sequential_replay(
+            &accept[0], &reject[0], m, &hits[0, 0], &inputs[0], n_rows, draws.shape[0], n_labels,
+            &draws[0], &counts[0, 0], &exits[0, 0])
+    if played < n_rows:
+        raise ValueError(
+            f"`inputs` must name inputs below {draws.shape[0]} that have had fewer than {m} draws, "
+            f"got {inputs[played]} in row {played}")
 
 
 cdef int32_t check_boundaries(Py_ssize_t accept, Py_ssize_t reject) except -1:

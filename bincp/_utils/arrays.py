@@ -1,4 +1,10 @@
-"""The array edge: NumPy arrays and CPU torch tensors in, NumPy memory out, never a silent copy.
+"""The array edge: NumPy arrays and CPU torch tensors in, NumPy memory out.
+
+Another thread may write to an array while it is checked and used. Small arrays (probabilities,
+counts, ids) are therefore copied before they are checked: what was checked is what is used.
+Scores and the inputs of models are large and never copied. Their shape and dtype are fixed by a
+view; their values may change, and then the result means nothing, but no compiled function reads or
+writes out of bounds.
 
 torch is never imported here; a tensor can only exist if its caller has imported it.
 """
@@ -74,7 +80,7 @@ def _to_bfloat16(value: npt.ArrayLike) -> npt.NDArray[np.float32]:
 
 
 def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
-    """Return ``value`` as a NumPy array without copying arrays or CPU tensors (bar bfloat16)."""
+    """Return ``value`` as a NumPy array; only bfloat16 tensors are copied, and lists."""
     if is_tensor(value):
         if str(value.dtype) == "torch.bfloat16":
             return as_scores(name, value).values()
@@ -88,13 +94,17 @@ def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
 
 
 def as_scores(name: str, value: ArrayLike) -> Scores:
-    """Return floating-point scores of one of the four score dtypes; checked ones as they are."""
+    """Return floating-point scores of one of the four score dtypes, as a view of their memory.
+
+    The view is ours: nobody else can change its shape or dtype between the checks and the kernel.
+    Scores that are checked already are returned as they are.
+    """
     if isinstance(value, Scores):
         return value
     if is_tensor(value) and str(value.dtype) == "torch.bfloat16":
         bits = _memory(name, value, sys.modules["torch"].int16)
         return Scores(bits.view(np.uint16), "bfloat16", name)
-    array = as_array(name, value)
+    array = as_array(name, value).view()
     name_of_dtype = _NAMES.get(array.dtype)
     if name_of_dtype is None:
         raise ValueError(
@@ -109,8 +119,8 @@ def as_scores(name: str, value: ArrayLike) -> Scores:
 
 
 def as_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.NDArray[np.int64]:
-    """Return integer counts in [low, high]; floats are refused, whole or not."""
-    array = as_array(name, value)
+    """Return a copy of integer counts in [low, high]; floats are refused, whole or not."""
+    array = as_array(name, value).copy()
     if array.size == 0 and not isinstance(value, np.ndarray) and not is_tensor(value):
         array = array.astype(np.int64)  # an empty list has no dtype of its own
     if array.dtype.kind not in "iu":
@@ -122,8 +132,8 @@ def as_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.ND
 
 
 def as_probabilities(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
-    """Return probabilities in [0, 1] as float64; NaN is refused with its position."""
-    array = as_array(name, value)
+    """Return a copy of probabilities in [0, 1] as float64; NaN is refused with its position."""
+    array = as_array(name, value).copy()
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"`{name}` must be real numbers, got dtype {array.dtype}")
     result = array.astype(np.float64, copy=False)

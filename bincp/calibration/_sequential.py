@@ -10,8 +10,10 @@ smaller is accepted, the larger has been accepted too, and has not been rejected
 computed exactly, and takes the place of the binomial tail.
 """
 
+import copy
 import math
 from functools import cached_property
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -67,6 +69,8 @@ class SequentialRule:
 
     Looking only now and then is another rule. What was drawn in a round has to be replayed draw by
     draw, as `start` does.
+
+    A rule is never changed after it has been made, so any number of threads may share it.
 
     Examples
     --------
@@ -273,6 +277,9 @@ class SequentialTracker:
     It is fed with rounds of draws, replays them in order, and freezes each label at its own exit:
     the result does not depend on how the draws are cut into rounds.
 
+    A tracker is thread-safe: each call holds a lock, so that the calls of several threads take
+    effect one after the other. The draws of an input count in the order of the calls.
+
     Parameters
     ----------
     rule : SequentialRule
@@ -312,6 +319,14 @@ class SequentialTracker:
         self._draws = np.zeros(n, np.int32)
         self._counts = np.zeros((n, n_labels), np.int32)
         self._exits = np.full((n, n_labels), 0 if at_once else -1, np.int32)
+        self._lock = RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: copy.copy(value) for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=RLock())
 
     def update(self, hits: ArrayLike, inputs: ArrayLike | None = None) -> None:
         """Take the next draws of inputs.
@@ -358,33 +373,39 @@ class SequentialTracker:
     @property
     def counts(self) -> Int32Array:
         """How many draws were hits, up to the exit of each label (or so far)."""
-        return self._counts.reshape(self.shape).copy()
+        with self._lock:
+            return self._counts.reshape(self.shape).copy()
 
     @property
     def exits(self) -> Int32Array:
         """Number of draws at which each label was decided, -1 where it is not."""
-        return self._exits.reshape(self.shape).copy()
+        with self._lock:
+            return self._exits.reshape(self.shape).copy()
 
     @property
     def decided(self) -> BoolArray:
         """Which labels are decided."""
-        return (self._exits >= 0).reshape(self.shape)
+        with self._lock:
+            return (self._exits >= 0).reshape(self.shape)
 
     @property
     def accepted(self) -> BoolArray:
         """Which labels are decided and accepted."""
-        accepted = (self._exits >= 0) & (self._counts >= self.rule.accept[self._exits])
+        with self._lock:
+            accepted = (self._exits >= 0) & (self._counts >= self.rule.accept[self._exits])
         return accepted.reshape(self.shape)
 
     @property
     def draws(self) -> Int32Array:
         """Draws that each input has had, shape (n,)."""
-        return self._draws.copy()
+        with self._lock:
+            return self._draws.copy()
 
     @property
     def undecided(self) -> IntArray:
         """Inputs with a label that is not decided, in increasing order."""
-        return np.flatnonzero((self._exits < 0).any(axis=1))
+        with self._lock:
+            return np.flatnonzero((self._exits < 0).any(axis=1))
 
     def next_round(self) -> tuple[IntArray, IntArray]:
         """Say which inputs to draw next, and how often.
@@ -397,9 +418,10 @@ class SequentialTracker:
             Draws that an input needs for certain before its last label can be decided, or, where
             that is more, an eighth of those it has had: then rounds are few, and few draws wasted.
         """
-        inputs = self.undecided
-        draws = self._draws[inputs]
-        live, counts = self._exits[inputs] < 0, self._counts[inputs]
+        with self._lock:
+            inputs = self.undecided
+            draws = self._draws[inputs]
+            live, counts = self._exits[inputs] < 0, self._counts[inputs]
         accepting, rejecting = self.rule._earliest
         # Decided labels have stale counts: any value inside the tables will do for them.
         misses = np.maximum(draws[:, None] - counts, 0)
@@ -409,14 +431,24 @@ class SequentialTracker:
         return inputs, np.minimum(numbers, self.rule.n_test_samples - draws)
 
     def _check_inputs(self, inputs: ArrayLike) -> IntArray:
-        which = np.ascontiguousarray(as_counts("inputs", inputs, high=self.shape[0] - 1))
-        if np.ndim(inputs) != 1:
-            raise ValueError(f"`inputs` must have one axis, got shape {np.shape(inputs)}")
+        which = as_counts("inputs", inputs, high=self.shape[0] - 1)
+        if which.ndim != 1:
+            raise ValueError(f"`inputs` must have one axis, got shape {which.shape}")
         return which
 
     def _replay(self, hits: BoolArray, inputs: IntArray) -> None:
         """Take hits whose last axes are labels, those before them draws."""
         rows = np.ascontiguousarray(hits.reshape(len(inputs), self._counts.shape[1]))
+        with self._lock:
+            self._check_draws_left(inputs)
+            rule = self.rule
+            _sequential.replay(
+                rule.accept, rule.reject, rows.view(np.uint8), inputs, self._draws, self._counts,
+                self._exits,
+            )  # fmt: skip
+
+    def _check_draws_left(self, inputs: IntArray) -> None:
+        """Refuse rows that would give an input more than m' draws, before any of them is taken."""
         named, numbers = np.unique(inputs, return_counts=True)
         late = self._draws[named] + numbers > self.rule.n_test_samples
         if late.any():
@@ -425,11 +457,6 @@ class SequentialTracker:
                 f"input, got {numbers[late][0]} for input {named[late][0]}, which has had "
                 f"{self._draws[named][late][0]}"
             )
-        rule = self.rule
-        _sequential.replay(
-            rule.accept, rule.reject, rows.view(np.uint8), inputs, self._draws, self._counts,
-            self._exits,
-        )  # fmt: skip
 
 
 # ---- boundaries ------------------------------------------------------------------------------
@@ -522,7 +549,7 @@ def _boundary(name: str, value: ArrayLike, m: int, *, low: int, end: int) -> Int
 
 def _check_hits(hits: ArrayLike, shape: tuple[int | None, ...]) -> BoolArray:
     """Return hits as an array of a shape, where None stands for any number."""
-    array = as_array("hits", hits)
+    array = as_array("hits", hits).view()  # a view of ours, whose shape nobody else can change
     if array.dtype != np.bool_:
         raise TypeError(f"`hits` must be bools, got dtype {array.dtype}")
     fits = len(array.shape) == len(shape) and all(

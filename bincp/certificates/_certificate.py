@@ -44,8 +44,9 @@ class Certificate:
 
     Notes
     -----
-    A certificate never changes, so threads can share it; bounds that are Python or compiled
-    functions from outside must be safe to call from any thread. Certificates of built-in pairs, of
+    A certificate never changes, so any number of threads may share it; one made of functions from
+    outside is as thread-safe as those. Arrays of probabilities are copied before they are checked,
+    so that another thread may write to them meanwhile. Certificates of built-in pairs, of
     regions and of module-level Python functions can be pickled; those of lambdas and of compiled
     functions cannot.
 
@@ -399,8 +400,8 @@ class Certificate:
         Notes
         -----
         The functions must be safe to call from any thread, and round outward as
-        :meth:`from_bounds` says. Changing the user data changes the bounds; they are
-        not checked again.
+        :meth:`from_bounds` says. Changing the user data changes the bounds; they are not checked
+        again. It must not be changed while another thread calls the certificate.
 
         Examples
         --------
@@ -478,7 +479,7 @@ def _evaluate(
         return bound(check_probability("p", p))
     values = as_probabilities("p", p)
     out = np.empty(values.shape)
-    fill(np.ascontiguousarray(values).reshape(-1), out.reshape(-1))
+    fill(values.reshape(-1), out.reshape(-1))
     return out
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._core import _operators
-from bincp._utils.arrays import ArrayLike, as_array, as_probabilities
+from bincp._utils.arrays import ArrayLike, as_probabilities
 from bincp._utils.levels import float_above
 
 Masses = npt.NDArray[np.float64]
@@ -21,13 +21,13 @@ _TRUE_MIN = 5e-324
 
 def check_masses(name: str, value: ArrayLike) -> Masses:
     """Return a copy of masses that sum to 1 within 1e-9."""
-    masses = as_probabilities(name, as_array(name, value))
+    masses = as_probabilities(name, value)
     if masses.ndim != 1 or masses.size == 0:
         raise ValueError(f"`{name}` must have shape (n_regions,), got {masses.shape}")
     total = math.fsum(masses)
     if abs(total - 1) > _TOLERANCE:
         raise ValueError(f"`{name}` must sum to 1, got {total!r}")
-    return masses.copy()
+    return masses
 
 
 def regions_operator(clean: Masses, perturbed: Masses) -> _operators.Operator:

@@ -223,7 +223,7 @@ def check_indices(indices: ArrayLike | None, n: int, phase: Phase) -> IntArray:
     """Return the ids of n inputs; calibration inputs must have ids of their own."""
     if indices is None:
         return np.arange(n)
-    ids = np.ascontiguousarray(as_counts("indices", indices, high=_noise.MAX_ID))
+    ids = as_counts("indices", indices, high=_noise.MAX_ID)
     if ids.shape != (n,):
         raise ValueError(f"`indices` must have shape {(n,)}, got {ids.shape}")
     if phase == "calibration":

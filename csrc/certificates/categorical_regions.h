@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "numerics/strict_floats.h"
+
 /* Coordinates that are perturbed in the same way. The likelihood ratio of each is one of three
  * powers of a common base: exponent[i] has the probability hi[i] + lo[i]. */
 typedef struct bincp_coordinates {

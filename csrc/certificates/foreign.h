@@ -3,6 +3,7 @@
 #define BINCP_FOREIGN_H
 
 #include "bincp/bincp.h"
+#include "numerics/strict_floats.h"
 
 typedef double (*bincp_plain_fn)(double p);
 typedef double (*bincp_data_fn)(double p, void *data);

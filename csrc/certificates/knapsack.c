@@ -21,6 +21,7 @@
 #include "numerics/clones.h"
 #include "numerics/constants.h"
 #include "numerics/double_double.h"
+#include "numerics/read_once.h"
 
 #define STEP (32.0 * UNIT_ROUNDOFF) /* outward; the roundings of a line are fewer than 16 */
 
@@ -322,12 +323,14 @@ static size_t count_below(const double *p, size_t m, double end)
     return low;
 }
 
-/* Bounds at m probabilities in increasing order: line by line. */
-CLONES_V4 static void lower_in_order(const bincp_line *lines, const double *starts, const double *p,
-                                     size_t m, double *out)
+/* Bounds at m probabilities in increasing order: line by line. The last line takes all that is left,
+ * so that the loop ends even if another thread has put NaN or a 7 into p meanwhile. */
+CLONES_V4 static void lower_in_order(const bincp_line *lines, size_t n_lines, const double *starts,
+                                     const double *p, size_t m, double *out)
 {
     for (size_t i = 0, line = 0; i < m; ++line) {
-        const size_t n = count_below(p + i, m - i, starts[line + 1]);
+        const size_t left = m - i;
+        const size_t n = line + 1 < n_lines ? count_below(p + i, left, starts[line + 1]) : left;
         const bincp_line here = lines[line];
         for (size_t j = i; j < i + n; ++j) {
             out[j] = height_below(here, p[j]);
@@ -350,17 +353,19 @@ void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, siz
     const bincp_bucket *const buckets = regions->buckets;
     const double n_buckets = regions->lower.n_buckets;
     if (are_in_order(p, m)) {
-        lower_in_order(regions->lower.lines, regions->lower.starts, p, m, out);
+        lower_in_order(regions->lower.lines, regions->lower.n_lines, regions->lower.starts, p, m,
+                       out);
         return;
     }
     for (size_t i = 0; i < m; ++i) {
-        if (!is_probability(p[i])) {
+        const double value = read_double(p + i);
+        if (!is_probability(value)) {
             out[i] = NAN;
             continue;
         }
-        const bincp_bucket *const bucket = buckets + (int32_t)(p[i] * n_buckets);
-        out[i] = p[i] < bucket->until ? height_below(bucket->line, p[i])
-                                      : bincp_regions_lower(regions, p[i]);
+        const bincp_bucket *const bucket = buckets + (int32_t)(value * n_buckets);
+        out[i] = value < bucket->until ? height_below(bucket->line, value)
+                                       : bincp_regions_lower(regions, value);
     }
 }
 
@@ -379,7 +384,7 @@ void bincp_regions_bounds(const double *clean, const double *perturbed, size_t n
     const size_t last =
         move_knots(clean, perturbed, n, knot_slack(slack), tiny, up, down, workspace);
     lower_lines(up, down, last, lines, starts);
-    lower_in_order(lines, starts, p, m, out);
+    lower_in_order(lines, last + 1, starts, p, m, out);
 }
 
 double bincp_regions_upper(const bincp_regions *regions, double p)

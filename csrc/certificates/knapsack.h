@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 /* Where one bound is a straight line: value + slope (p - from). */
 typedef struct bincp_line {
     double from, value, slope;
@@ -55,7 +57,8 @@ double bincp_regions_lower(const bincp_regions *regions, double p);
 /* Largest clean mass of a set with perturbed mass p, rounded up; p <= result <= 1. */
 double bincp_regions_upper(const bincp_regions *regions, double p);
 
-/* The same at m probabilities; NaN where p is not in [0, 1]. */
+/* The same at m probabilities; NaN where p is not in [0, 1]. Another thread may write to p meanwhile:
+ * the bounds then mean nothing, but nothing is read or written out of bounds. */
 void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, size_t m, double *out);
 
 /* Lower bounds at m probabilities in increasing order, all in [0, 1], from masses as above: those of

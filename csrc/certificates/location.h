@@ -8,6 +8,7 @@
 #define BINCP_LOCATION_H
 
 #include "numerics/incomplete.h"
+#include "numerics/strict_floats.h"
 
 /* Radius (1 / a) int_0^u dv / (1 - v^gamma) with u = 2 p - 1, in units of 1 / a. */
 typedef struct bincp_pareto {

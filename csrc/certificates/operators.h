@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "bincp/bincp.h"
+#include "numerics/strict_floats.h"
 
 /* "Shift" means F(F^-1(p) -+ shift) for the distribution function F of the noise; all shifts are
  * rounded up. See location.h for those with a struct. */

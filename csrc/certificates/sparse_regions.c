@@ -18,6 +18,7 @@
 #include "numerics/clones.h"
 #include "numerics/constants.h"
 #include "numerics/double_double.h"
+#include "numerics/read_once.h"
 
 int bincp_sparse_direction(double p_plus, double p_minus)
 {
@@ -156,7 +157,10 @@ static void all_binomials(size_t n, pair p, pair p_not, double *masses)
 static void put_in_order(const double *values, const uint32_t *order, size_t m, double *out)
 {
     for (size_t i = 0; i < m; ++i) {
-        out[order == NULL ? i : order[i]] = values[i];
+        const size_t place = order == NULL ? i : read_uint32(order + i);
+        if (place < m) {
+            out[place] = values[i];
+        }
     }
 }
 

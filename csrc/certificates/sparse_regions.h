@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 /* Bounds on the relative and on the absolute error of the masses of bincp_sparse_masses. */
 #define BINCP_SPARSE_SLACK 9e-16
 double bincp_sparse_tiny(size_t additions, size_t deletions);
@@ -28,8 +30,9 @@ int bincp_sparse_is_identity(size_t additions, size_t deletions, double p_plus, 
  * and j deletions at probability k.
  *
  * `p` holds the m probabilities in increasing order, all in [0, 1], and order[s] says which of them
- * p[s] is; NULL if p[k] is the k-th. The bounds are those of bincp_regions_lower, bit by bit. The
- * workspace holds bincp_sparse_grid_workspace(...) doubles.
+ * p[s] is; NULL if p[k] is the k-th. The bounds are those of bincp_regions_lower, bit by bit. With
+ * any other values in `p` or `order` they mean nothing: an order that is not below m writes nothing.
+ * The workspace holds bincp_sparse_grid_workspace(...) doubles.
  */
 size_t bincp_sparse_grid_workspace(size_t additions, size_t deletions, size_t m);
 void bincp_sparse_grid(size_t additions, size_t deletions, double p_plus, double p_minus,

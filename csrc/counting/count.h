@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 /* The most axes that the rows of a task may have (NumPy's own limit). */
 #define BINCP_MAX_AXES 64
 

@@ -349,9 +349,11 @@ static uint32_t other(uint32_t category, uint32_t choice)
             }                                                                                 \
             flip(plus, minus, key, first, length, bits);                                      \
             for (size_t j = first; j < first + length; j++) {                                 \
-                const TYPE from = x == NULL ? 0 : x[j];                                       \
-                const int changed = bits[j - first] != (uint32_t)(from != 0);                 \
-                out[j] = changed ? (TYPE)other((uint32_t)from, choose(key, j, k - 1)) : from; \
+                const TYPE value = x == NULL ? 0 : *(const volatile TYPE *)(x + j);           \
+                const int changed = bits[j - first] != (uint32_t)(value != 0);                 \
+                out[j] = changed && value >= 0 && value < (TYPE)k /* or it is no category */ \
+                             ? (TYPE)other((uint32_t)value, choose(key, j, k - 1))            \
+                             : value;                                                         \
             }                                                                                 \
         }                                                                                     \
     }

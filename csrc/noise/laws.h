@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "noise/philox.h"
+#include "numerics/strict_floats.h"
 
 typedef enum bincp_noise_law {
     BINCP_NOISE_GAUSSIAN = 0, /* N(0, scale^2), to |z| = 6.76 scale */

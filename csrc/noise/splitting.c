@@ -30,10 +30,14 @@ static inline double middle(double length, uint64_t word, double x)
 
 static inline double copied(bincp_split_grid split, int32_t number, int32_t start, int32_t slack)
 {
-    const int32_t low = start + 2 * number - (slack < number ? 2 * split.levels : 0);
-    const int32_t high = low + 2 * split.levels;
-    const int32_t ends = (low > 0 ? low : 0) + (high < 2 * split.grid ? high : 2 * split.grid);
-    return (double)ends / (4.0 * split.grid);
+    /* Unsigned, because a start that belongs to no coordinate may overflow. */
+    const uint32_t cell = 2 * (uint32_t)split.levels, end = 2 * (uint32_t)split.grid;
+    const uint32_t moved = (uint32_t)start + 2 * (uint32_t)number;
+    const int32_t low = (int32_t)(moved - (slack < number ? cell : 0));
+    const int32_t high = (int32_t)((uint32_t)low + cell);
+    const uint32_t left = (uint32_t)(low > 0 ? low : 0);
+    const uint32_t right = high < (int32_t)end ? (uint32_t)high : end;
+    return (double)(int32_t)(left + right) / (4.0 * split.grid);
 }
 
 /* The two types differ in nothing but the loads and stores. */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "noise/philox.h"
+#include "numerics/strict_floats.h"
 
 /* One row of continuous noise: offsets uniform on (0, length), from 53 bits each. */
 void bincp_split_f32(double length, bincp_noise_key key, size_t n, const float *x, float *out);

@@ -252,6 +252,9 @@ double bincp_binom_sf(int64_t s, int64_t m, double p, double q)
 
 double bincp_binom_cdf(int64_t s, int64_t m, double p, double q)
 {
+    if (s < 0 || s >= m) {
+        return s < 0 ? 0.0 : 1.0;
+    }
     return bincp_binom_sf(m - s, m, q, p);
 }
 
@@ -398,7 +401,7 @@ static double probability_above(double odds)
 
 double bincp_cp_lower(int64_t s, int64_t m, double eta)
 {
-    if (s <= 0 || !is_level(eta)) {
+    if (s <= 0 || s > m || !is_level(eta)) { /* 0 is below any probability */
         return 0.0;
     }
     const small_level level = fold(eta);
@@ -411,7 +414,7 @@ double bincp_cp_lower(int64_t s, int64_t m, double eta)
 
 double bincp_cp_upper(int64_t s, int64_t m, double eta)
 {
-    if (s >= m || !is_level(eta)) {
+    if (s < 0 || s >= m || !is_level(eta)) { /* 1 is above any probability */
         return 1.0;
     }
     const small_level level = fold(eta);

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 /* How far a Clopper-Pearson bound steps outward: a relative change of its odds.
  *
  * The solver's own error stays below 6e-15 for eta >= 1e-15. Below that the error grows with

@@ -14,6 +14,8 @@
 
 #include <stdint.h> /* defines __GLIBC__ */
 
+#include "numerics/strict_floats.h"
+
 #if defined(__GNUC__)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #else

@@ -9,6 +9,8 @@
 #include <stddef.h>
 
 #include "numerics/clones.h"
+#include "numerics/strict_floats.h"
+
 
 /* The number hi + lo; `lo` is of the size of the rounding of `hi`. */
 typedef struct pair {

@@ -3,6 +3,8 @@
 #ifndef BINCP_INCOMPLETE_H
 #define BINCP_INCOMPLETE_H
 
+#include "numerics/strict_floats.h"
+
 /* A point of an increasing curve f at z: f, f', f'' / f', and a bound on the absolute error of f.
  * Soundness rests on `error` alone; the derivatives decide only how fast a root is found. */
 typedef struct curve {

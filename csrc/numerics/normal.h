@@ -2,6 +2,8 @@
 #ifndef BINCP_NORMAL_H
 #define BINCP_NORMAL_H
 
+#include "numerics/strict_floats.h"
+
 /* Phi(x) for x <= 0: the lower tail. By symmetry the upper tail of x >= 0 is that of -x. */
 double bincp_normal_tail(double x);
 

@@ -12,15 +12,29 @@
  */
 #include "rules/mixture.h"
 
+#include <math.h>
+
 #include "numerics/binomial.h"
+#include "numerics/read_once.h"
 
 /* Chords steeper or flatter than this change nothing that a double of the bound can hold. */
 #define NEGLIGIBLE 1e-15
 
+/* A search takes a handful of passes. Any slope gives a valid bound, so one that is stopped here, as
+ * on values that are out of order, only gives a bound that is not the tightest. */
+enum { MOST_PASSES = 100 };
+
+static int are_probabilities(double p, double q)
+{
+    return p >= 0.0 && p <= 1.0 && q >= 0.0 && q <= 1.0; /* false for NaN */
+}
+
 void bincp_failures(int64_t t, int64_t m, const double *p, const double *q, size_t n, double *out)
 {
     for (size_t i = 0; i < n; ++i) {
-        out[i] = bincp_binom_cdf(t - 1, m, p[i], q[i]);
+        const double success = read_double(p + i), failure = read_double(q + i);
+        out[i] = are_probabilities(success, failure) ? bincp_binom_cdf(t - 1, m, success, failure)
+                                                     : NAN;
     }
 }
 
@@ -55,7 +69,8 @@ void bincp_binomial_means(const double *w, int64_t m, const double *p, const dou
                           double *out)
 {
     for (size_t i = 0; i < n; ++i) {
-        out[i] = binomial_mean(w, m, p[i], q[i]);
+        const double success = read_double(p + i), failure = read_double(q + i);
+        out[i] = are_probabilities(success, failure) ? binomial_mean(w, m, success, failure) : NAN;
     }
 }
 
@@ -79,11 +94,11 @@ static bincp_envelope envelope(const double *u, const double *v, size_t n, doubl
     double right_u = 1.0, right_v = 1.0;
     double left_u = u[n - 1], left_v = v[n - 1];
     double slope = 0.0, height = 0.0;
-    for (size_t pass = 0; pass < n; ++pass) {
+    for (int pass = 0; pass < MOST_PASSES; ++pass) {
         slope = right_u > left_u ? (right_v - left_v) / (right_u - left_u) : 0.0;
         const size_t i = highest(u, v, n, slope);
         height = v[i] - slope * u[i];
-        if (height - (left_v - slope * left_u) <= NEGLIGIBLE) {
+        if (!(height - (left_v - slope * left_u) > NEGLIGIBLE)) { /* also for NaN */
             break;
         }
         if (u[i] <= x) {

@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* out[i] = P[Bin(m, p[i]) < t], where q[i] = 1 - p[i]. */
+#include "numerics/strict_floats.h"
+
+/* out[i] = P[Bin(m, p[i]) < t], where q[i] = 1 - p[i]; NaN where one of them is not in [0, 1]. */
 void bincp_failures(int64_t t, int64_t m, const double *p, const double *q, size_t n, double *out);
 
 typedef struct bincp_envelope {
@@ -31,8 +33,9 @@ bincp_envelope bincp_corner_envelope(const double *u, const double *v, size_t n,
 /* The same for the points (u[i], v[i]) themselves: a bound on nothing, but the limit of finer grids. */
 bincp_envelope bincp_point_envelope(const double *u, const double *v, size_t n, double x);
 
-/* out[i] = E[w[S]], S ~ Bin(m, p[i]), q[i] = 1 - p[i], for weights w[0], ..., w[m] >= 0. Its error is
- * at most BINCP_MEAN_ERROR times the largest of them for m <= 1e5. */
+/* out[i] = E[w[S]], S ~ Bin(m, p[i]), q[i] = 1 - p[i], for weights w[0], ..., w[m] >= 0; NaN where p
+ * or q is not in [0, 1]. Its error is at most BINCP_MEAN_ERROR times the largest of the weights for
+ * m <= 1e5. */
 #define BINCP_MEAN_ERROR 1e-13
 void bincp_binomial_means(const double *w, int64_t m, const double *p, const double *q, size_t n,
                           double *out);

@@ -13,6 +13,7 @@
 #include "rules/sequential.h"
 
 #include "numerics/clones.h"
+#include "numerics/read_once.h"
 
 #define LANES BINCP_SEQUENTIAL_LANES
 
@@ -64,7 +65,7 @@ CLONES_AVX2 static void follow(const bincp_sequential_rule *rule, block *b, doub
         w[i] = 1.0;
         b->refused[i] = b->accepted[i] = b->draws[i] = 0.0;
     }
-    for (int32_t l = 0;; ++l) {
+    for (int32_t l = 0;; ++l) { /* low and high stay in [0, l + 1], whatever the boundaries say */
         for (; high >= low && high >= rule->accept[l]; --high) {
             add(b->accepted, w + LANES * high);
         }
@@ -99,23 +100,33 @@ void bincp_sequential_exits(const bincp_sequential_rule *rule, const double *p, 
     }
 }
 
-void bincp_sequential_replay(const bincp_sequential_rule *rule, const bincp_sequential_state *state,
-                             const unsigned char *hits, const int64_t *inputs, size_t n_rows)
+size_t bincp_sequential_replay(const bincp_sequential_rule *rule,
+                               const bincp_sequential_state *state, const unsigned char *hits,
+                               const int64_t *inputs, size_t n_rows)
 {
     const size_t n_labels = state->n_labels;
     for (size_t r = 0; r < n_rows; ++r) {
-        const size_t input = (size_t)inputs[r];
-        const int32_t l = ++state->draws[input];
+        const size_t input = (size_t)read_int64(inputs + r); /* a negative one becomes too large */
+        if (input >= state->n_inputs) {
+            return r;
+        }
+        const int32_t before = read_int32(state->draws + input);
+        if (before < 0 || before >= rule->m) {
+            return r;
+        }
+        const int32_t l = before + 1;
+        state->draws[input] = l;
         const int32_t accept = rule->accept[l], reject = rule->reject[l];
         const unsigned char *restrict hit = hits + r * n_labels;
         int32_t *restrict counts = state->counts + input * n_labels;
         int32_t *restrict exits = state->exits + input * n_labels;
         for (size_t y = 0; y < n_labels; ++y) {
             const int32_t live = exits[y] >> 31; /* all ones while undecided */
-            const int32_t count = counts[y] + (hit[y] & live);
+            const int32_t count = counts[y] + ((hit[y] != 0) & live);
             const int32_t leaves = live & -((count >= accept) | (count <= reject));
             counts[y] = count;
             exits[y] = (exits[y] & ~leaves) | (l & leaves);
         }
     }
+    return n_rows;
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numerics/strict_floats.h"
+
 typedef struct bincp_sequential_rule {
     const int32_t *accept; /* m + 1 entries each */
     const int32_t *reject;
@@ -36,15 +38,20 @@ void bincp_sequential_exits(const bincp_sequential_rule *rule, const double *p, 
  * an input.
  */
 typedef struct bincp_sequential_state {
+    size_t n_inputs;
     size_t n_labels;
     int32_t *draws;
     int32_t *counts;
     int32_t *exits;
 } bincp_sequential_state;
 
-/* Play n_rows draws: row r of hits (n_labels bytes, 0 or 1) is the next draw of input inputs[r], which
- * has had less than m draws before. */
-void bincp_sequential_replay(const bincp_sequential_rule *rule, const bincp_sequential_state *state,
-                             const unsigned char *hits, const int64_t *inputs, size_t n_rows);
+/* Play n_rows draws: row r of hits (n_labels bytes, 0 if the draw is no hit) is the next draw of input
+ * inputs[r].
+ *
+ * Returns how many rows were played: all of them, or those before the first whose input does not
+ * exist or has had its m draws. */
+size_t bincp_sequential_replay(const bincp_sequential_rule *rule,
+                               const bincp_sequential_state *state, const unsigned char *hits,
+                               const int64_t *inputs, size_t n_rows);
 
 #endif

@@ -83,7 +83,7 @@ static void test_replay(const bincp_sequential_rule *rule)
     int32_t *draws = calloc(2, sizeof *draws), *counts = calloc(2 * LABELS, sizeof *counts),
             *exits = malloc(2 * LABELS * sizeof *exits);
     const int at_once = rule->accept[0] <= 0 || rule->reject[0] >= 0;
-    const bincp_sequential_state state = {LABELS, draws, counts, exits};
+    const bincp_sequential_state state = {2, LABELS, draws, counts, exits};
     for (int r = 0; r < ROWS; r++) {
         inputs[r] = r % 2;
         for (unsigned path = 0; path < LABELS; path++) { /* input 1 has the opposite draws */

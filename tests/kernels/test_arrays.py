@@ -1,4 +1,4 @@
-"""The array edge: what is taken for scores, counts and probabilities, without copies."""
+"""The array edge: what is taken for scores, counts and probabilities, and what is copied."""
 
 import math
 from fractions import Fraction
@@ -88,8 +88,8 @@ def test_other_dtypes_as_numpy_rounds(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", SCORE_DTYPES)
-def test_f016_a_rounded_threshold_meets_the_scores_it_came_from(dtype: str) -> None:
-    """F016: float32(0.7) >= 0.7 is false in double; the threshold is rounded first."""
+def test_a_rounded_threshold_meets_the_scores_it_came_from(dtype: str) -> None:
+    """float32(0.7) >= 0.7 is false in double, so the threshold is rounded first."""
     scores = round_to(dtype, [0.3, 0.7, 0.7, 0.9])
     assert (scores >= round_to(dtype, 0.7)).sum() == 3
     assert same(round_to(dtype, scores), scores)
@@ -118,18 +118,31 @@ def test_score_arrays_are_not_copied(dtype: str) -> None:
     for array in (base, base[:, ::-1], base.transpose(2, 0, 1), base[..., ::2], base[:0]):
         scores = as_scores("scores", array)
         assert scores.dtype == dtype
-        assert scores.bits is array
-        assert scores.values() is array
+        assert same_memory(scores.bits, array)
+        assert scores.values() is scores.bits
+
+
+def same_memory(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.__array_interface__ == b.__array_interface__
+
+
+def test_nobody_else_can_change_the_shape_of_scores() -> None:
+    array = np.linspace(0, 1, 24).reshape(2, 3, 4)
+    scores = as_scores("scores", array)
+    array.shape = (24,)
+    array.dtype = np.float32  # type: ignore[misc]
+    assert scores.bits.shape == (2, 3, 4)
+    assert scores.bits.dtype == np.float64
 
 
 def test_read_only_scores_are_taken() -> None:
     array = np.broadcast_to(np.float32(0.5), (4, 5))
-    assert as_scores("scores", array).bits is array
+    assert same_memory(as_scores("scores", array).bits, array)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64, torch.bfloat16])
-def test_b062_tensors_share_memory_also_with_gradients(dtype: Any) -> None:
-    """B062: requires_grad is ignored, not refused."""
+def test_tensors_share_memory_also_with_gradients(dtype: Any) -> None:
+    """A tensor that requires a gradient is taken, not refused."""
     tensor = torch.linspace(0, 1, 12, dtype=torch.float64).to(dtype).reshape(3, 4)
     for view in (tensor, tensor.T, tensor[:, ::2], tensor.clone().requires_grad_()):
         scores = as_scores("scores", view)
@@ -190,18 +203,23 @@ def test_arrays_and_tensors_pass_through() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "int64", "uint64"])
-def test_b065_counts_of_any_integer_dtype(dtype: str) -> None:
-    """B065: C's long has 32 bits on some systems; counts are 64 bits everywhere."""
+def test_counts_of_any_integer_dtype(dtype: str) -> None:
+    """C's long has 32 bits on some systems; counts are 64 bits everywhere."""
     counts = as_counts("counts", np.array([0, 1, 100], dtype=dtype), high=1000)
     assert counts.dtype == np.int64
     assert counts.tolist() == [0, 1, 100]
 
 
-def test_counts_of_64_bits_are_not_copied() -> None:
-    array = np.arange(5)
-    assert as_counts("counts", array, high=4) is array
-    tensor = torch.arange(5)
-    assert np.shares_memory(as_counts("counts", tensor, high=4), tensor.numpy())
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
+def test_counts_are_copied_so_that_what_was_checked_is_what_is_used(dtype: Any) -> None:
+    array = np.arange(5, dtype=dtype)
+    tensor = torch.from_numpy(array.copy())
+    for value, memory in ((array, array), (array[::2], array), (tensor, tensor.numpy())):
+        counts = as_counts("counts", value, high=4)
+        before = counts.copy()
+        memory[:] = 100
+        assert np.array_equal(counts, before)
+        memory[:] = np.arange(5)
 
 
 def test_empty_lists_are_counts() -> None:
@@ -235,10 +253,17 @@ def test_a_bound_beyond_the_dtype_is_no_error(dtype: str) -> None:
 # ---- probabilities --------------------------------------------------------------------------
 
 
-def test_probabilities_of_64_bits_are_not_copied() -> None:
-    array = np.linspace(0, 1, 6).reshape(2, 3)
-    assert as_probabilities("p", array) is array
-    assert as_probabilities("p", array.astype(np.float32)).dtype == np.float64
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_probabilities_are_copied_so_that_what_was_checked_is_what_is_used(dtype: Any) -> None:
+    array = np.linspace(0, 1, 6, dtype=dtype).reshape(2, 3)
+    wanted = array.tolist()
+    values = as_probabilities("p", array)
+    array[:] = math.nan
+    assert values.dtype == np.float64
+    assert values.tolist() == wanted
+
+
+def test_whole_numbers_are_probabilities() -> None:
     assert as_probabilities("p", [0, 1]).tolist() == [0.0, 1.0]
 
 

@@ -161,11 +161,11 @@ def two_sided(s: Any, m: int, alpha: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("s", "m", "alpha", "lower", "upper"),
     [
-        (0, 18, "0.01", 0.0, 0.25498502848277504),  # B001
+        (0, 18, "0.01", 0.0, 0.25498502848277504),
         (18, 18, "0.01", 0.745014971517225, 1.0),
-        (0, 10, "0.05", 0.0, 0.30849710781876083),  # B002
+        (0, 10, "0.05", 0.0, 0.30849710781876083),
         (5, 5, "0.05", 0.4781762498950185, 1.0),
-        (0, 1000, "1e-7", 0.0, 0.01667072243152071),  # B004
+        (0, 1000, "1e-7", 0.0, 0.01667072243152071),
         (1, 1000, "1e-7", 5.000000124875004e-11, 0.01966259351233148),
         (1000, 1000, "1e-7", 0.9833292775684793, 1.0),
     ],
@@ -175,7 +175,7 @@ def test_no_and_all_successes(s: int, m: int, alpha: str, lower: float, upper: f
 
 
 def test_vectors_that_mix_the_ends_and_the_interior() -> None:
-    # B002: no NaN anywhere
+    # no NaN anywhere
     lower, upper = two_sided([0, 5, 10, 0, 10], 10, "0.05")
     assert lower[0] == lower[3] == 0.0
     assert upper[2] == upper[4] == 1.0
@@ -184,7 +184,6 @@ def test_vectors_that_mix_the_ends_and_the_interior() -> None:
 
 
 def test_tiny_levels_at_many_trials_increase_and_are_right() -> None:
-    # B005
     lower, upper = two_sided([0, 10, 100, 1000], 100_000, "1e-11")
     assert lower == pytest.approx(
         [0.0, 3.4637672992871474e-06, 0.0004622491845401852, 0.00800425012032438], rel=1e-12
@@ -230,7 +229,7 @@ def test_tiny_levels_at_many_trials_increase_and_are_right() -> None:
 def test_bounds_are_one_sided(
     s: int, m: int, one_lower: float, two_lower: float, one_upper: float, two_upper: float
 ) -> None:
-    # B016, F007: a two-sided interval in place of a one-sided bound wastes half of eta
+    # a two-sided interval in place of a one-sided bound wastes half of eta
     eta = Fraction("0.001") / 210
     one = clopper_pearson_lower(s, m, eta), clopper_pearson_upper(s, m, eta)
     assert one == pytest.approx((one_lower, one_upper), rel=1e-12, abs=0)
@@ -240,16 +239,15 @@ def test_bounds_are_one_sided(
 
 @given(m=st.integers(1, 5000), share=st.floats(0, 1), eta=st.fractions("1e-9", "0.9"))
 def test_upper_is_the_mirror_image_of_lower(m: int, share: float, eta: Fraction) -> None:
-    # B017
     s = round(share * m)
     mirrored = 1 - clopper_pearson_lower(m - s, m, eta)
     assert clopper_pearson_upper(s, m, eta) == pytest.approx(mirrored, rel=1e-12, abs=1e-15)
 
 
 def test_upper_bound_of_reported_counts() -> None:
-    assert clopper_pearson_upper(30, 100, "0.025") == pytest.approx(0.39981467617980415)  # B017
-    assert clopper_pearson_upper(0, 10, "0.16") == pytest.approx(0.16744679259812686)  # B018
-    # F019: the paper's union over all classes, and over the calibration points and the true label
+    assert clopper_pearson_upper(30, 100, "0.025") == pytest.approx(0.39981467617980415)
+    assert clopper_pearson_upper(0, 10, "0.16") == pytest.approx(0.16744679259812686)
+    # the paper's union over all classes, and over the calibration points and the true label
     assert clopper_pearson_upper(0, 150, Fraction("0.001") / 1200) == pytest.approx(
         0.08909701546194153, rel=1e-12
     )
@@ -260,19 +258,19 @@ def test_upper_bound_of_reported_counts() -> None:
 
 @given(m=st.integers(1, 10**6), eta=st.fractions("1e-12", "0.99"))
 def test_upper_bound_of_no_success_is_positive(m: int, eta: Fraction) -> None:
-    # B018: an upper bound of 0 for an unseen label would empty every robust set
+    # an upper bound of 0 for an unseen label would empty every robust set
     assert clopper_pearson_upper(0, m, eta) > 0
     assert clopper_pearson_lower(m, m, eta) < 1
 
 
 def test_ten_successes_of_ten_cannot_decide_much() -> None:
-    # B020
+    # nine successes of nine do not reach 1/2 at this level, ten do
     assert clopper_pearson_lower(10, 10, "0.001") == pytest.approx(0.5011872336272722, rel=1e-12)
     assert clopper_pearson_lower(9, 9, "0.001") < 0.5
 
 
 def test_a_billion_successes_keep_their_digits() -> None:
-    # F012: a lower bound cast to float32 becomes 1 and the radius infinite
+    # a lower bound cast to float32 becomes 1 and the radius infinite
     lower = clopper_pearson_lower(10**9, 10**9, "0.001")
     assert special.ndtri(lower) == pytest.approx(5.675659798037329, rel=1e-9)
 
@@ -281,7 +279,6 @@ def test_a_billion_successes_keep_their_digits() -> None:
 @pytest.mark.parametrize(
     ("s", "m", "eta", "error", "message"),
     [
-        # B014
         (0.2, 2, 0.05, TypeError, "`successes` must be integers, got dtype float64"),
         (3, 30, -1, ValueError, r"`eta` must be in \(0, 1\), got -1"),
         (3, 30, 2, ValueError, r"`eta` must be in \(0, 1\), got 2"),
@@ -289,7 +286,7 @@ def test_a_billion_successes_keep_their_digits() -> None:
         (31, 30, 0.05, ValueError, "`successes` must be at most `trials`, got 31 of 30"),
         (3, 0, 0.05, ValueError, r"`trials` must be in \[1, 2147483647\], got 0"),
         # and the rest of the kind
-        (3.0, 30, 0.05, TypeError, "`successes` must be integers"),  # B023: whole floats too
+        (3.0, 30, 0.05, TypeError, "`successes` must be integers"),  # whole floats too
         ([95.0, 5.0], 100, 0.05, TypeError, "`successes` must be integers"),
         (True, 30, 0.05, TypeError, "`successes` must be integers, got dtype bool"),
         ("3", 30, 0.05, TypeError, "`successes` must be integers"),
@@ -319,7 +316,7 @@ def test_bad_arguments_are_refused(
 
 
 def test_no_scipy_stats_is_loaded() -> None:
-    # B023, B024: the core neither imports scipy.stats nor borrows SciPy's compiled functions
+    # the core neither imports scipy.stats nor borrows SciPy's compiled functions
     code = (
         "import sys, bincp.intervals as i; i.clopper_pearson_lower(3, 9, 0.1); "
         "assert not {'scipy.stats', 'scipy.special.cython_special'} & sys.modules.keys()"

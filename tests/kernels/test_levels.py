@@ -64,17 +64,17 @@ def test_a_float_means_its_shortest_decimal(thousandths: int, n: int) -> None:
         (6, "0.2", 1),
         (6, "0.15", 1),
         (6, "0.1", 0),
-        # with ranks from above (n + 1 - rank) 5, 18, 90, 180, 19
+        # ranks from above (n + 1 - rank) of 5, 18, 90, 180, 19
         (9, "0.5", 5),
         (19, "0.1", 2),
         (99, "0.1", 10),
         (199, "0.1", 20),
         (20, "0.1", 2),
-        # clamping the rank to n under-covers; rank 0 stands for -inf
+        # a rank that is clamped to n under-covers; rank 0 stands for -inf
         (5, "0.1", 0),
         (8, "0.1", 0),
         (9, "0.1", 1),
-        # from above 9 of 9 and 4 of 4
+        # ranks from above of 9 of 9 and 4 of 4
         (4, "0.25", 1),
         # on the edge, where a comparison of doubles decides at random
         (19, 0.05, 1),
@@ -82,9 +82,9 @@ def test_a_float_means_its_shortest_decimal(thousandths: int, n: int) -> None:
         # no interpolation
         (3, "0.25", 1),
         (2, "0.4", 1),
-        # a rank in float32
+        # a rank beyond what float32 can count
         (20000001, "0.3", 6000000),
-        # floor((n + 1)(1 - 0.9)) is one too low
+        # floor((n + 1)(1 - 0.9)) in doubles is one too low
         (249, "0.1", 25),
     ],
 )
@@ -92,8 +92,8 @@ def test_reported_ranks(n: int, alpha: Any, expected: int) -> None:
     assert rank(alpha, n) == expected
 
 
-def test_f018_eta_is_spent() -> None:
-    """the rank is that of alpha - eta."""
+def test_eta_is_spent() -> None:
+    """The rank is that of alpha - eta."""
     alpha, eta = as_fraction("alpha", "0.1"), as_fraction("eta", 0.01)
     assert conformal_rank(alpha - eta, 199) == 18
 
