@@ -473,7 +473,10 @@ def draws(scheme: Any, x: np.ndarray, key: dict[str, Any]) -> np.ndarray:
     """Draw the noise of a key, with as many of its ids as there are inputs."""
     if "indices" in key:
         key = key | {"indices": key["indices"][: len(x)]}
-    return noise.draw(scheme, x, **key)
+    if not isinstance(scheme, s.Joint):
+        return noise.draw(scheme, x, **key)
+    drawn = noise.draw(scheme, x.reshape(len(x), -1), **key)  # its parts are parts of flat inputs
+    return drawn.reshape(*drawn.shape[:2], *x.shape[1:])
 
 
 def copies() -> Entries:
