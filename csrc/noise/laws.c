@@ -292,8 +292,24 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
     }
 }
 
+/* bits[j] = whether x[j] is not 0; none is where x is NULL. */
+#define DEFINE_BITS(NAME, TYPE)                                          \
+    static inline void NAME(const TYPE *x, size_t n, uint32_t *bits)     \
+    {                                                                    \
+        if (x == NULL) {                                                 \
+            memset(bits, 0, n * sizeof *bits);                           \
+            return;                                                      \
+        }                                                                \
+        for (size_t j = 0; j < n; j++) {                                 \
+            bits[j] = x[j] != 0;                                         \
+        }                                                                \
+    }
+
+DEFINE_BITS(bits_f32, float)
+DEFINE_BITS(bits_f64, double)
+
 /* For both types alike; they differ in the loads and stores around `flip` alone. */
-#define DEFINE_FLIP(NAME, TYPE)                                                               \
+#define DEFINE_FLIP(NAME, TYPE, BITS)                                                               \
     void NAME(double p_plus, double p_minus, bincp_noise_key key, size_t n, const TYPE *x,    \
               TYPE *out)                                                                      \
     {                                                                                         \
@@ -301,9 +317,7 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
         uint32_t bits[CHUNK];                                                                 \
         for (size_t first = 0; first < n; first += CHUNK) {                                   \
             const size_t length = n - first < CHUNK ? n - first : CHUNK;                      \
-            for (size_t j = 0; j < length; j++) {                                             \
-                bits[j] = x != NULL && x[first + j] != 0;                                     \
-            }                                                                                 \
+            BITS(x == NULL ? NULL : x + first, length, bits);                                 \
             flip(plus, minus, key, first, length, bits);                                      \
             for (size_t j = 0; j < length; j++) {                                             \
                 out[first + j] = (TYPE)(int32_t)bits[j];                                      \
@@ -311,8 +325,8 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
         }                                                                                     \
     }
 
-DEFINE_FLIP(bincp_noise_flip_f32, float)
-DEFINE_FLIP(bincp_noise_flip_f64, double)
+DEFINE_FLIP(bincp_noise_flip_f32, float, bits_f32)
+DEFINE_FLIP(bincp_noise_flip_f64, double, bits_f64)
 
 /* ---- categories ------------------------------------------------------------------------------ */
 
@@ -336,7 +350,7 @@ static uint32_t other(uint32_t category, uint32_t choice)
     return choice < category ? choice : choice + 1;
 }
 
-#define DEFINE_CATEGORICAL(NAME, TYPE)                                                        \
+#define DEFINE_CATEGORICAL(NAME, TYPE, BITS)                                                        \
     void NAME(uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n,       \
               const TYPE *x, TYPE *out)                                                       \
     {                                                                                         \
@@ -344,9 +358,7 @@ static uint32_t other(uint32_t category, uint32_t choice)
         uint32_t bits[CHUNK];                                                                 \
         for (size_t first = 0; first < n; first += CHUNK) {                                   \
             const size_t length = n - first < CHUNK ? n - first : CHUNK;                      \
-            for (size_t j = 0; j < length; j++) {                                             \
-                bits[j] = x != NULL && x[first + j] != 0;                                     \
-            }                                                                                 \
+            BITS(x == NULL ? NULL : x + first, length, bits);                                 \
             flip(plus, minus, key, first, length, bits);                                      \
             for (size_t j = first; j < first + length; j++) {                                 \
                 const TYPE value = x == NULL ? 0 : *(const volatile TYPE *)(x + j);           \
@@ -358,5 +370,5 @@ static uint32_t other(uint32_t category, uint32_t choice)
         }                                                                                     \
     }
 
-DEFINE_CATEGORICAL(bincp_noise_categorical_f32, float)
-DEFINE_CATEGORICAL(bincp_noise_categorical_f64, double)
+DEFINE_CATEGORICAL(bincp_noise_categorical_f32, float, bits_f32)
+DEFINE_CATEGORICAL(bincp_noise_categorical_f64, double, bits_f64)

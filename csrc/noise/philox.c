@@ -5,21 +5,7 @@
 
 void bincp_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    uint32_t k0 = key[0], k1 = key[1];
-    for (int round = 0; round < 10; round++) {
-        const uint64_t product0 = PHILOX_M0 * c0, product1 = PHILOX_M1 * c2;
-        c0 = (uint32_t)(product1 >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)product1;
-        c2 = (uint32_t)(product0 >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)product0;
-        k0 += PHILOX_W0;
-        k1 += PHILOX_W1;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    philox_rounds(counter, key, out);
 }
 
 /* The two halves are made by one loop: with two groups in one body, gcc 12 spills, and takes twice

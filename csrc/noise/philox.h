@@ -79,6 +79,27 @@ static ALWAYS_INLINE uint32_t philox_stream_word(bincp_noise_key key, uint32_t s
     return stream << 24 | (uint32_t)(key.id >> 32);
 }
 
+/* The rounds of bincp_philox4x32, for loops that call them now and then: a call into another file
+ * would cost them their registers. */
+static inline void philox_rounds(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+    uint32_t k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; round++) {
+        const uint64_t product0 = PHILOX_M0 * c0, product1 = PHILOX_M1 * c2;
+        c0 = (uint32_t)(product1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)product1;
+        c2 = (uint32_t)(product0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)product0;
+        k0 += PHILOX_W0;
+        k1 += PHILOX_W1;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
 /* The words of one counter of a row, in a stream that may differ from that of the key. */
 static inline void philox_block(bincp_noise_key key, uint32_t stream, uint32_t counter,
                                 uint32_t words[4])
@@ -86,7 +107,7 @@ static inline void philox_block(bincp_noise_key key, uint32_t stream, uint32_t c
     const uint32_t seed[2] = {(uint32_t)key.seed, (uint32_t)(key.seed >> 32)};
     const uint32_t counters[4] = {counter, key.draw, (uint32_t)key.id,
                                   philox_stream_word(key, stream)};
-    bincp_philox4x32(counters, seed, words);
+    philox_rounds(counters, seed, words);
 }
 
 /* words[r][i]: word r of the block of counter `16 group + i`. Inlined, so that each instruction set

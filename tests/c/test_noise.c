@@ -236,6 +236,28 @@ static void test_categories(void)
     }
 }
 
+/* NULL stands for a row of zeros, in rows that are longer than the buffer, too. */
+static void test_null_is_zeros(void)
+{
+    enum { N = 2500 };
+    static const float zeros[N];
+    static const double wide_zeros[N];
+    static float from_zeros[N], from_null[N];
+    static double wide_from_zeros[N], wide_from_null[N];
+    bincp_noise_flip_f32(0.3, 0.6, KEY, N, zeros, from_zeros);
+    bincp_noise_flip_f32(0.3, 0.6, KEY, N, NULL, from_null);
+    CHECK(memcmp(from_zeros, from_null, sizeof from_null) == 0);
+    bincp_noise_flip_f64(0.3, 0.6, KEY, N, wide_zeros, wide_from_zeros);
+    bincp_noise_flip_f64(0.3, 0.6, KEY, N, NULL, wide_from_null);
+    CHECK(memcmp(wide_from_zeros, wide_from_null, sizeof wide_from_null) == 0);
+    bincp_noise_categorical_f32(7, 0.3, 0.6, KEY, N, zeros, from_zeros);
+    bincp_noise_categorical_f32(7, 0.3, 0.6, KEY, N, NULL, from_null);
+    CHECK(memcmp(from_zeros, from_null, sizeof from_null) == 0);
+    bincp_noise_categorical_f64(7, 0.3, 0.6, KEY, N, wide_zeros, wide_from_zeros);
+    bincp_noise_categorical_f64(7, 0.3, 0.6, KEY, N, NULL, wide_from_null);
+    CHECK(memcmp(wide_from_zeros, wide_from_null, sizeof wide_from_null) == 0);
+}
+
 int main(void)
 {
     test_philox();
@@ -247,5 +269,6 @@ int main(void)
     test_keep();
     test_splitting();
     test_categories();
+    test_null_is_zeros();
     return report("noise");
 }
