@@ -351,7 +351,8 @@ def _bound(
     votes = _as_votes("counts", counts)
     if votes.shape != selection.shape:
         raise ValueError(f"`counts` must have shape {selection.shape}, got {votes.shape}")
-    if counts is selection_counts or np.shares_memory(votes, selection):
+    given = as_array("counts", counts), as_array("selection_counts", selection_counts)
+    if counts is selection_counts or np.shares_memory(*given):
         raise ValueError(
             "`counts` must be votes of other draws than `selection_counts`, got the same array"
         )

@@ -7,7 +7,14 @@ import pytest
 from support import ROOT
 
 FILES = sorted([*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("benchmarks/bench_*.py")])
-CHECKS = {"raises", "warns", "fail", "check_certificate", "check_law"}  # and names with "assert"
+CHECKS = {
+    "raises",
+    "warns",
+    "fail",
+    "check_certificate",
+    "check_law",
+    "check_rising",
+}  # and names with "assert"
 
 
 def functions(path):
