@@ -1,0 +1,112 @@
+"""Ways of testing a label: how the draws of a test input decide about it, with exact probabilities.
+
+A label is tested by a count of all m' draws, or sequentially: it is accepted or refused as soon as
+its count is far enough off the line l k / m'. The fixed count is the sequential test that stops
+when the count reaches k or cannot reach it any more. A calibration is made for one way of testing
+and depends on it only through v(p), the probability of refusal at the success probability p.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from bincp._core._mixture import failures
+from bincp.calibration._curve import Array, Curve
+from bincp.calibration._sequential import SequentialRule, exit_probabilities
+
+
+@dataclass(frozen=True)
+class LabelTest:
+    """A label is accepted if at least k of m' draws are hits, or as soon as that is likely enough.
+
+    Parameters
+    ----------
+    k : int
+        In [0, m'].
+    m_test : int
+        m', draws at most.
+    spread : Fraction, optional
+        Distance of the boundaries from the line l k / m', > 0, as a count of hits. Without it all
+        m' draws are counted.
+    """
+
+    k: int
+    m_test: int
+    spread: Fraction | None = None
+
+    @cached_property
+    def rule(self) -> SequentialRule:
+        """The boundaries; those of curtailment for a fixed count."""
+        if self.spread is None:
+            return SequentialRule.curtailed(self.k, self.m_test)
+        return line_boundaries(self.k, self.m_test, self.spread)
+
+    def refusals(self, p: Array, q: Array) -> Array:
+        """Return the probability of refusal at the success probabilities p = 1 - q."""
+        if self.spread is not None:
+            return exit_probabilities(self.rule, p, q)[0]
+        out = np.empty_like(p)
+        failures(self.k, self.m_test, p, q, out)
+        return out
+
+    def worst_refusals(self, curve: Curve) -> Array:
+        """Return v(p): the probability of refusal at the worst input, on the grid of the curve."""
+        return self.refusals(curve.c, curve.d)
+
+
+def line_boundaries(min_count: int, n_test_samples: int, spread: Fraction) -> SequentialRule:
+    """Return the rule that decides a label once its count is `spread` > 0 off the line l k / m'.
+
+    The boundaries end on those of curtailment: nobody waits for what is certain. They are computed
+    in whole numbers, for a floating-point quotient decides between two counts where they tie.
+    """
+    m, k = n_test_samples, min_count
+    part, whole = spread.numerator, spread.denominator
+    draws = np.arange(m + 1, dtype=object)  # Python's integers, which do not overflow
+    above, below = draws * k * whole + part * m, draws * k * whole - part * m
+    accept = np.minimum(-(-above // (m * whole)), k)
+    reject = np.maximum(below // (m * whole), draws + (k - 1 - m))
+    reject = np.minimum(reject, accept - 1)  # where k = 0 they would meet
+    return SequentialRule(k, m, accept.astype(np.int64), reject.astype(np.int64))
+
+
+def undecided(rule: SequentialRule, p: Array, q: Array) -> Array:
+    """Return the probabilities (m' + 1, ...) that a label has no decision after l = 0..m' draws."""
+    m = rule.n_test_samples
+    counts = np.arange(m + 1)[:, None]
+    mass = np.zeros((m + 1, len(p)))
+    mass[0] = 1.0
+    left = np.empty((m + 1, len(p)))
+    for draws in range(m + 1):
+        if draws:
+            mass[1:] = mass[1:] * q + mass[:-1] * p
+            mass[0] *= q
+        mass *= (counts > rule.reject[draws]) & (counts < rule.accept[draws])
+        left[draws] = mass.sum(axis=0)
+    return left
+
+
+def refusals_by_count(rule: SequentialRule, m: int) -> Array:
+    """Return the probability of refusal by the number of hits among m >= m' cards.
+
+    The draws are cards taken without replacement. If each card is a hit with probability p,
+    independently, so is each draw: the expectation over Bin(m, p) hits is v(p), for every p.
+    """
+    hits = np.arange(m + 1)
+    m_test = rule.n_test_samples
+    counts = np.arange(m_test + 1)[:, None]
+    mass = np.zeros((m_test + 1, m + 1))
+    mass[0] = 1.0
+    refused = np.zeros(m + 1)
+    for draws in range(m_test + 1):
+        if draws:
+            share = np.clip((hits - counts) / (m - draws + 1), 0, 1)
+            moved = mass * share
+            mass -= moved
+            mass[1:] += moved[:-1]
+        leaves = counts <= rule.reject[draws]
+        refused += (mass * leaves).sum(axis=0)
+        mass *= ~leaves & (counts < rule.accept[draws])
+    return np.minimum(refused, 1.0)
