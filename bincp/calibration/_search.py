@@ -1,0 +1,314 @@
+"""The search of all that is free: the test, and ranks or losses, compared on equal terms.
+
+Nothing here looks at scores. A rule is a function of the certificate, n, m, m', alpha and what a
+test input may cost, so every choice is valid; the reference population only orders valid rules.
+Candidates are compared by the points of a grid. The best ones are then made on a finer grid, which
+proves them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._core._mixture import point_envelope
+from bincp._utils.bisection import last_integer
+from bincp.calibration import _wide_reference as population
+from bincp.calibration._conditions import MeanFailure
+from bincp.calibration._count_weights import UNIT, Losses
+from bincp.calibration._curve import Array, Curve
+from bincp.calibration._label_test import LabelTest, refusals_by_count
+from bincp.calibration._loss_fitting import FITTED_SAMPLES, Cells, extended, falling
+from bincp.calibration._loss_proof import proves
+from bincp.calibration._mixture import Setup, count_without_attack
+
+PRICE = 0.05
+"""How much of the wrong labels a test may add to save its share of the passes: log against log."""
+
+_SPREADS = tuple(Fraction(s, 50) for s in (20, 32, 45, 60, 80, 100, 130, 165, 210, 270, 350))
+_FIRST_SPREAD = Fraction(6, 5)
+_FEW_COUNTS = 8  # so many values of k are all tried
+_FEW_RANKS = 16  # and so many success ranks t; else so many shares t / m from 0.3 to 1
+_STEP = 0.2  # of the grid in z, in units of 1 / sqrt(samples)
+_FINE_POINTS = 2400
+_WORTH_A_PROOF = 0.003  # what the next candidate must cost less, as a share of wrong labels
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a test input may cost.
+
+    Parameters
+    ----------
+    early : bool
+        Whether a label may be decided before all m' draws.
+    passes : float, optional
+        Most forward passes on average, in the reference population. If not given, `PRICE` weighs
+        them.
+    """
+
+    early: bool = True
+    passes: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A test with its calibration: ranks, or losses of counts.
+
+    The losses of a candidate are numbers, those of a rule that is proven are units of `UNIT`. With
+    rank 0 every label is accepted. ``wrong`` is the share of wrong labels in the sets, ``passes``
+    the mean number of forward passes, both in the reference population.
+    """
+
+    test: LabelTest
+    wrong: float
+    passes: float
+    t: int | None = None
+    rank: int | None = None
+    losses: npt.NDArray[Any] | None = None
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether every label is accepted, whatever the scores are."""
+        return self.test.k == 0 or self.rank == 0
+
+    def cost(self, price: Price) -> float:
+        """Return what the search minimises; too many passes come last, the fewer the better."""
+        if self.is_trivial:
+            return math.inf
+        wrong = math.log(max(self.wrong, 1e-12))
+        if price.passes is None:
+            return wrong + PRICE * math.log(self.passes)
+        return wrong if self.passes <= price.passes else 1e3 + self.passes
+
+
+class Search:
+    """The candidates of a setup, each evaluated once it is asked for."""
+
+    def __init__(self, setup: Setup, price: Price) -> None:
+        self._setup = setup
+        self._price = price
+        self._found: dict[LabelTest, Rule] = {}
+        self._fitted = min(setup.m, FITTED_SAMPLES)
+        self._levels = population.levels(self._fitted)
+        step = _STEP / math.sqrt(min(setup.m, setup.m_test))
+        z = np.arange(-5, 7, max(step, 0.01))
+        far = np.arange(8.0, 38.0, 2)
+        z = np.concatenate([[-np.inf], -far[::-1], [-6, -5.5], z, [7, 7.5], far, [np.inf]])
+        self._curve = Curve(setup.certificate, z)
+        # By points: the right end of a cell stands for the cell.
+        self._cells = Cells.of(self._curve, self._fitted)
+
+    def best(self) -> Rule:
+        """Return the cheapest rule whose condition is proven.
+
+        What a candidate costs by the points of the grid is a little too low, so that candidates are
+        proven in this order, until the next one cannot cost less by much.
+        """
+        best = self._nothing
+        if self._setup.top_rank == 0:
+            return best
+        self._look_around()
+        for candidate in sorted(
+            self._found.values(), key=lambda candidate: candidate.cost(self._price)
+        ):
+            if candidate.cost(self._price) >= best.cost(self._price) - _WORTH_A_PROOF:
+                break
+            best = min(best, self._proven(candidate), key=lambda rule: rule.cost(self._price))
+        return best
+
+    def _look_around(self) -> None:
+        """Evaluate candidates: from the first spread on, as long as it gets cheaper."""
+        spreads: Sequence[Fraction | None] = [None]
+        if self._price.early and self._setup.m_test > 1:
+            spreads = [s for s in _SPREADS if 2 * s <= self._setup.m_test]
+        i = next((i for i, s in enumerate(spreads) if s == _FIRST_SPREAD), 0)
+        k = self._best_count(spreads[i])
+        moved = True
+        while moved:
+            moved = False
+            for j in (i - 1, i + 1):
+                if 0 <= j < len(spreads):
+                    other = self._best_count(spreads[j], k)
+                    if self._cost(other, spreads[j]) < self._cost(k, spreads[i]):
+                        k, i, moved = other, j, True
+
+    @property
+    def _nothing(self) -> Rule:
+        """The rule that accepts every label."""
+        return Rule(LabelTest(0, self._setup.m_test), 1.0, 1.0, self._setup.m, 0)
+
+    def _cost(self, k: int, spread: Fraction | None) -> float:
+        return self.at(LabelTest(k, self._setup.m_test, spread)).cost(self._price)
+
+    def _best_count(self, spread: Fraction | None, near: int | None = None) -> int:
+        """Return the best k: of all if few, else from a coarse grid, or one near it, by steps."""
+        m = self._setup.m_test
+        if m <= _FEW_COUNTS:
+            return min(range(1, m + 1), key=lambda k: self._cost(k, spread))
+        if near is None or math.isinf(self._cost(near, spread)):
+            step = max(1, m // 8)
+            counts: Sequence[int] = range(1, m + 1, step)
+        else:
+            step, counts = max(1, m // 16), [near]
+        k = min(counts, key=lambda k: self._cost(k, spread))
+        while True:
+            around = [c for c in (k, k - step, k + step) if 1 <= c <= m]
+            best = min(around, key=lambda k: self._cost(k, spread))
+            if best == k and step == 1:
+                return k
+            if best == k:
+                step = step // 2
+            k = best
+
+    def at(self, test: LabelTest) -> Rule:
+        """Return the better of the best ranks and the best losses for a test."""
+        if test not in self._found:
+            self._found[test] = self._evaluated(test)
+        return self._found[test]
+
+    def _evaluated(self, test: LabelTest) -> Rule:
+        v = test.worst_refusals(self._curve)
+        accepted = population.accepted(test)
+        candidate, centre = self._best_ranks(test, v, accepted)
+        if self._setup.delta is None:
+            prices = self._levels.prices(self._setup.n, centre)
+            for losses in self._cells.fitted(v[1:], prices):
+                if (found := self.scored(losses, accepted)) and found[0] < candidate.wrong:
+                    candidate = Rule(test, found[0], 0.0, losses=losses)
+                    centre = found[1]
+        if candidate.is_trivial:
+            return candidate
+        return replace(candidate, passes=population.passes(test, centre))
+
+    def _best_ranks(self, test: LabelTest, v: Array, accepted: Array) -> tuple[Rule, float]:
+        """Return the best t with the largest rank that allows the test, and the mean centre."""
+        setup = self._setup
+        best, centre = Rule(test, 1.0, 1.0, setup.m, 0), 6.0
+        success = 1 - v[::-1]
+        for t in _success_ranks(setup.m):
+            u = self._curve.calibration_failures(t, setup.m)
+            # The least mean failure with a mean refusal of alpha: the envelope with its axes
+            # exchanged, looked at from the other end.
+            most = 1 - point_envelope(success, 1 - u[::-1], 1 - float(setup.alpha))[0]
+            rank = self._largest_rank(most)
+            if rank:
+                at = self._by_rank(t, rank)
+                wrong = population.mean_over_nodes(accepted, at)
+                if wrong < best.wrong:
+                    best, centre = Rule(test, wrong, 0.0, t, rank), float(at.mean())
+        return best, centre
+
+    def _by_rank(self, t: int, rank: int) -> Array:
+        share = max(1, round(t * self._fitted / self._setup.m))
+        return self._levels.by_rank(share, rank, self._setup.n)
+
+    def _largest_rank(self, share: float) -> int:
+        setup = self._setup
+        if setup.delta is None:
+            return min(int(share * (setup.n + 1) + 1e-6), setup.top_rank)
+        return last_integer(lambda j: float(setup.share(j)) <= share, 1, setup.top_rank)
+
+    def scored(self, losses: Array, accepted: Array) -> tuple[float, float] | None:
+        """Return the share of wrong labels and the mean centre, None where all are accepted."""
+        n = self._setup.n
+        budget = float(self._setup.alpha) * (n + 1) - float(losses[0])
+        if n * losses[-1] >= budget:
+            return None
+        at = self._levels.by_losses(losses, budget, n)
+        return population.mean_over_nodes(accepted, at), float(at.mean())
+
+    # ---- the rule that is used --------------------------------------------------------------
+
+    def _proven(self, candidate: Rule) -> Rule:
+        """Return a candidate as a rule whose condition is proven, or one that accepts all."""
+        if candidate.losses is None:
+            return self._with_proven_ranks(candidate)
+        losses, wrong = self._fine_losses(candidate)
+        if accept_all(losses, self._setup):
+            return self._nothing
+        return Rule(candidate.test, wrong, candidate.passes, losses=losses)
+
+    def _with_proven_ranks(self, candidate: Rule) -> Rule:
+        """Return the largest rank that allows the test, and the largest k that this rank allows."""
+        setup, test, t = self._setup, candidate.test, candidate.t
+        assert t is not None
+        assert candidate.rank is not None
+        rank = min(candidate.rank + 1, setup.top_rank)
+        while rank and not is_valid(setup, test, t, rank):
+            rank -= 1
+        if rank == 0:
+            return self._nothing
+        while test.k < test.m_test:
+            larger = replace(test, k=test.k + 1)
+            if not is_valid(setup, larger, t, rank):
+                break
+            test = larger
+        at = self._by_rank(t, rank)
+        wrong = population.mean_over_nodes(population.accepted(test), at)
+        return Rule(test, wrong, population.passes(test, float(at.mean())), t, rank)
+
+    def _fine_losses(self, candidate: Rule) -> tuple[Losses, float]:
+        """Return proven losses, in units, and the share of wrong labels."""
+        setup, test = self._setup, candidate.test
+        assert candidate.losses is not None
+        p = float(np.interp((test.k - 0.5) / test.m_test, self._curve.c, self._curve.p))
+        t = min(max(round(p * test.m_test), 1), test.m_test)
+        curve = Curve.around(setup.certificate, t, test.m_test, test.m_test, points=_FINE_POINTS)
+        accepted = population.accepted(test)
+        found = self.scored(candidate.losses, accepted)
+        assert found is not None
+        prices = self._levels.prices(setup.n, found[1])
+        options = Cells.of(curve, self._fitted).fitted(test.worst_refusals(curve)[:-1], prices)
+        if curve.is_identity and self._fitted >= test.m_test:
+            options.append(refusals_by_count(test.rule, self._fitted))
+
+        def wrong(losses: Array) -> float:
+            found = self.scored(losses, accepted)
+            return 1.0 if found is None else found[0]
+
+        best = min(options, key=wrong)
+        units = np.floor(falling(extended(best, setup.m)) / UNIT).astype(np.int64)
+        if not proves(units, test.rule, setup.certificate):
+            raise AssertionError("losses that pay in every cell must be proven")
+        return units, wrong(best)
+
+
+def accept_all(losses: Losses, setup: Setup) -> bool:
+    """Whether losses cost too much at any threshold, so that every label is accepted."""
+    most = setup.alpha * (setup.n + 1) / Fraction(UNIT)
+    return setup.n * int(losses[-1]) + int(losses[0]) > most
+
+
+def _success_ranks(m: int) -> list[int]:
+    if m <= _FEW_RANKS:
+        return list(range(1, m + 1))
+    shares = np.linspace(0.3, 1, _FEW_RANKS - 2)
+    return sorted({*np.rint(shares * m).astype(int).tolist(), m - 1, m - 2})
+
+
+def is_valid(setup: Setup, test: LabelTest, t: int, rank: int) -> bool:
+    """Whether ranks are shown to allow a test, on a grid that is refined where it decides."""
+    condition: MeanFailure | None = setup.condition(t, rank)
+    assert condition is not None
+    if test.spread is None and test.k <= count_without_attack(setup, t, rank, condition.curve):
+        return True
+    while condition is not None:
+        v = test.worst_refusals(condition.curve)
+        if condition.allows(v):
+            return True
+        parts = condition.parts(v)
+        finer = None if parts is None else condition.curve.divided(parts)
+        condition = None if finer is None else condition.on(finer)
+    return False
+
+
+@lru_cache(256)
+def choose_rule(setup: Setup, price: Price) -> Rule:
+    """Return the best rule for a setup and a price."""
+    return Search(setup, price).best()
