@@ -8,9 +8,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import bincp
 from bincp.calibration import _choice, _count_weights, _fixed_tau, _mixture
 from bincp.calibration._mixture import Setup
+from bincp.errors import CertificateError
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
@@ -37,6 +40,36 @@ def quiet(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bincp.TrivialSetWarning)
         return function(*args, **options)
+
+
+class Step:
+    """c(p) is 0 below a point and one value from there on."""
+
+    def __init__(self, at: float, value: float) -> None:
+        self.at, self.value = at, value
+
+    def lower(self, p: Any) -> Any:
+        return np.where(np.asarray(p) >= self.at, self.value, 0.0)
+
+    def inverse(self) -> Any:
+        raise CertificateError("there is none")
+
+
+CERTIFICATES: dict[str, Any] = {
+    "identity": bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0)),
+    "gaussian 0.1": bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0.1)),
+    "gaussian 0.25": bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0.25)),
+    "gaussian 0.5": bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0.5)),
+    "gaussian 1.0": bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(1.0)),
+    "gaussian 2.0": bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(2.0)),
+    "uniform 0.125": bincp.certify(bincp.smoothing.Uniform(1.0), bincp.balls.L1(0.25)),
+    "uniform 0.03125": bincp.certify(bincp.smoothing.Uniform(1.0), bincp.balls.L1(0.0625)),
+    "sparse 1 2": bincp.certify(bincp.smoothing.SparseFlip(0.01, 0.6), bincp.balls.Flips(1, 2)),
+    "sparse 0 1": bincp.certify(bincp.smoothing.SparseFlip(0.01, 0.6), bincp.balls.Flips(0, 1)),
+    "sparse 1 1": bincp.certify(bincp.smoothing.SparseFlip(0.01, 0.6), bincp.balls.Flips(1, 1)),
+    "step": Step(0.75, 0.5),
+}
+"""Those of the exact values of early stopping; "step" has no radius and no upper bounds."""
 
 
 class Exact:
