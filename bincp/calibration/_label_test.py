@@ -75,16 +75,21 @@ def line_boundaries(min_count: int, n_test_samples: int, spread: Fraction) -> Se
 def undecided(rule: SequentialRule, p: Array, q: Array) -> Array:
     """Return the probabilities (m' + 1, ...) that a label has no decision after l = 0..m' draws."""
     m = rule.n_test_samples
-    counts = np.arange(m + 1)[:, None]
-    mass = np.zeros((m + 1, len(p)))
-    mass[0] = 1.0
+    mass = np.zeros((m + 2, len(p)))  # of the counts from -1 on
+    mass[1] = 1.0
     left = np.empty((m + 1, len(p)))
+    first, end = 1, 2  # rows of the counts that have no decision
     for draws in range(m + 1):
+        low = max(int(rule.reject[draws]) + 2, 1)
+        high = max(low, min(int(rule.accept[draws]), draws + 1) + 1)
         if draws:
-            mass[1:] = mass[1:] * q + mass[:-1] * p
-            mass[0] *= q
-        mass *= (counts > rule.reject[draws]) & (counts < rule.accept[draws])
-        left[draws] = mass.sum(axis=0)
+            moved = mass[low:high] * q + mass[low - 1 : high - 1] * p
+            mass[first:end] = 0.0
+            mass[low:high] = moved
+        else:
+            mass[:low] = mass[high:] = 0.0
+        first, end = low, high
+        left[draws] = mass[low:high].sum(axis=0)
     return left
 
 

@@ -7,7 +7,7 @@ proves them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -36,6 +36,7 @@ _FEW_COUNTS = 8  # so many values of k are all tried
 _FEW_RANKS = 16  # and so many success ranks t; else so many shares t / m from 0.3 to 1
 _STEP = 0.2  # of the grid in z, in units of 1 / sqrt(samples)
 _FINE_POINTS = 2400
+_CENTRE = 6.0  # of the true labels, where nothing else is known
 _WORTH_A_PROOF = 0.003  # what the next candidate must cost less, as a share of wrong labels
 
 
@@ -94,6 +95,7 @@ class Search:
         self._setup = setup
         self._price = price
         self._found: dict[LabelTest, Rule] = {}
+        self._candidates: list[Rule] = []
         self._fitted = min(setup.m, FITTED_SAMPLES)
         self._levels = population.levels(self._fitted)
         step = _STEP / math.sqrt(min(setup.m, setup.m_test))
@@ -114,9 +116,7 @@ class Search:
         if self._setup.top_rank == 0:
             return best
         self._look_around()
-        for candidate in sorted(
-            self._found.values(), key=lambda candidate: candidate.cost(self._price)
-        ):
+        for candidate in sorted(self._candidates, key=lambda rule: rule.cost(self._price)):
             if candidate.cost(self._price) >= best.cost(self._price) - _WORTH_A_PROOF:
                 break
             best = min(best, self._proven(candidate), key=lambda rule: rule.cost(self._price))
@@ -175,34 +175,38 @@ class Search:
     def _evaluated(self, test: LabelTest) -> Rule:
         v = test.worst_refusals(self._curve)
         accepted = population.accepted(test)
-        candidate, centre = self._best_ranks(test, v, accepted)
+        found = list(self._by_ranks(test, v, accepted))
+        best, centre = min(found, key=lambda pair: pair[0].wrong, default=(self._nothing, _CENTRE))
         if self._setup.delta is None:
             prices = self._levels.prices(self._setup.n, centre)
-            for losses in self._cells.fitted(v[1:], prices):
-                if (found := self.scored(losses, accepted)) and found[0] < candidate.wrong:
-                    candidate = Rule(test, found[0], 0.0, losses=losses)
-                    centre = found[1]
-        if candidate.is_trivial:
-            return candidate
-        return replace(candidate, passes=population.passes(test, centre))
+            found += self._by_losses(test, v, accepted, prices)
+            best, centre = min(found, key=lambda pair: pair[0].wrong, default=(best, centre))
+        if best.is_trivial:
+            return best
+        passes = population.passes(test, centre)
+        self._candidates += [replace(rule, passes=passes) for rule, _ in found]
+        return replace(best, passes=passes)
 
-    def _best_ranks(self, test: LabelTest, v: Array, accepted: Array) -> tuple[Rule, float]:
-        """Return the best t with the largest rank that allows the test, and the mean centre."""
+    def _by_ranks(self, test: LabelTest, v: Array, accepted: Array) -> Iterator[tuple[Rule, float]]:
+        """Return each t with the largest rank that allows the test, and the mean centre."""
         setup = self._setup
-        best, centre = Rule(test, 1.0, 1.0, setup.m, 0), 6.0
         success = 1 - v[::-1]
         for t in _success_ranks(setup.m):
             u = self._curve.calibration_failures(t, setup.m)
             # The least mean failure with a mean refusal of alpha: the envelope with its axes
             # exchanged, looked at from the other end.
             most = 1 - point_envelope(success, 1 - u[::-1], 1 - float(setup.alpha))[0]
-            rank = self._largest_rank(most)
-            if rank:
+            if rank := self._largest_rank(most):
                 at = self._by_rank(t, rank)
                 wrong = population.mean_over_nodes(accepted, at)
-                if wrong < best.wrong:
-                    best, centre = Rule(test, wrong, 0.0, t, rank), float(at.mean())
-        return best, centre
+                yield Rule(test, wrong, 1.0, t, rank), float(at.mean())
+
+    def _by_losses(
+        self, test: LabelTest, v: Array, accepted: Array, prices: Array
+    ) -> Iterator[tuple[Rule, float]]:
+        for losses in self._cells.fitted(v[1:], prices):
+            if found := self.scored(losses, accepted):
+                yield Rule(test, found[0], 1.0, losses=losses), found[1]
 
     def _by_rank(self, t: int, rank: int) -> Array:
         share = max(1, round(t * self._fitted / self._setup.m))

@@ -16,7 +16,7 @@ from bincp.calibration._count_weights import UNIT
 from bincp.calibration._label_test import LabelTest
 from bincp.calibration._mixture import Setup
 from bincp.calibration._search import Price, Rule, Search
-from support import CERTIFICATES
+from support import CERTIFICATES, Step
 
 Array = npt.NDArray[np.float64]
 
@@ -195,3 +195,12 @@ def test_levels_are_those_of_a_simulation(kind: str, n: int) -> None:
     expected = population.mean_over_nodes(population.CENTRES, at)
     error = np.std(centres) / math.sqrt(len(centres))
     assert abs(np.mean(centres) - expected) <= 4 * error + 0.02 * population.SPREAD
+
+
+def test_a_rule_is_found_where_the_best_candidate_is_none() -> None:
+    # By the points of the grid t = 3 looks valid and best; t = 4 is what can be proven.
+    certificate = Step(0.3, 0.1)
+    setup = Setup(certificate, 5, 4, 16, Fraction(1, 3))  # type: ignore[arg-type]
+    rule = Search(setup, Price(early=False)).best()
+    assert (rule.t, rule.rank, rule.test.k) == (4, 1, 1)
+    assert miscoverage(rule, setup, certificate) <= 1 / 3 + 1e-10
