@@ -738,7 +738,7 @@ def test_a_failed_calibration_leaves_the_last_one():
 
 @pytest.mark.parametrize("name", ["certificate", "alpha", "correction", "tau_", "min_count_"])
 def test_what_the_rule_was_made_from_is_read_only(name):
-    rule = BinCP(GAUSSIAN).calibrate(np.ones((99, 8)))
+    rule = bincp.BinCP(GAUSSIAN).calibrate(np.ones((99, 8)))
     before = getattr(rule, name)
     with pytest.raises(AttributeError, match=f"`{name}` of a BinCP is read-only"):
         setattr(rule, name, before)
