@@ -97,6 +97,9 @@ class RobustRiskControl:
     expectation grows by at most as much; that of another loss, bounded by 1, by at most the
     probability that any of the K labels is lost.
 
+    Threads may predict with one object at the same time, but not while another thread calibrates
+    it: `calibrate` replaces the attributes one after the other.
+
     References
     ----------
     .. [1] A. N. Angelopoulos, S. Bates, A. Fisch, L. Lei and T. Schuster, "Conformal risk control",
