@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from os import PathLike
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,15 @@ class _Shown(Generic[T]):
     def __get__(self, owner: object, cls: type) -> T: ...
     def __get__(self, owner: object | None, cls: type) -> Self | T:
         return self if owner is None else self._read(owner)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, owner: object, value: object) -> NoReturn:
+        raise AttributeError(
+            f"`{self._name}` of a {type(owner).__name__} is read-only, got {value!r}; "
+            "make a new object, or calibrate"
+        )
 
 
 def _setting(read: Callable[[Settings], T]) -> _Shown[T]:
@@ -141,9 +150,9 @@ class BinCP:
     probability at most j / (n + 1). Given the calibration data and the test point, that has
     probability u(P), P the clean probability that a score reaches tau, and the true label is
     refused at the attacked input with probability at most v(P). So the miscoverage is at most the
-    largest mean of v over all laws of P with mean of u at most j / (n + 1): the upper concave
-    envelope of the curve (u, v). k is the largest with an envelope of at most alpha there (plus
-    1e-10, for rounding). t and j are functions of n, m, m', alpha and the certificate.
+    largest mean of v over all distributions of P with mean of u at most j / (n + 1): the upper
+    concave envelope of the curve (u, v). k is the largest with an envelope of at most alpha there
+    (plus 1e-10, for rounding). t and j are functions of n, m, m', alpha and the certificate.
 
     With tau fixed, t is an observed count, so the line over the curve may not depend on it: its
     slope is fixed in advance, and k is the largest with v(p) <= alpha + slope (u(p) - j / (n + 1))
@@ -152,8 +161,8 @@ class BinCP:
     the highest cost, cost at most alpha (n + 1); this bounds the mean cost of a further point by
     alpha (conformal risk control). Condition (Q): for every p, the expected cost at p is at least
     v(p). So the mean of v is at most alpha, too. Given the calibration set, j / (n + 1) is replaced
-    by the 1 - delta quantile of Beta(j, n + 1 - j), the law of the share below the j-th smallest of
-    n.
+    by the 1 - delta quantile of Beta(j, n + 1 - j), the distribution of the share below the j-th
+    smallest of n.
 
     Threads may predict with one object at the same time. They may also predict while another
     thread calibrates it: `calibrate` replaces the whole decision rule at once, at its end, so each
@@ -177,9 +186,11 @@ class BinCP:
     array([ True, False, False])
     """
 
+    _certificate: Certificate | None
     _settings: Settings
     _rule: DecisionRule | None
 
+    certificate = _Shown[Certificate | None](lambda owner: owner._certificate)
     alpha = _setting(lambda settings: settings.alpha)
     p = _setting(lambda settings: settings.p)
     tau = _setting(lambda settings: settings.tau)
@@ -218,7 +229,7 @@ class BinCP:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
         if p is not None and tau is not None:
             raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
-        self.certificate: Certificate | None = certificate
+        self._certificate = certificate
         self._rule = None
         self._settings = Settings(
             alpha=check_level("alpha", alpha),
@@ -236,7 +247,7 @@ class BinCP:
     def _with_rule(cls, rule: DecisionRule, certificate: Certificate | None) -> "BinCP":
         """Return a calibrated object."""
         made = cls.__new__(cls)
-        made.certificate, made._settings, made._rule = certificate, rule.settings, rule
+        made._certificate, made._settings, made._rule = certificate, rule.settings, rule
         return made
 
     def __repr__(self) -> str:

@@ -97,6 +97,9 @@ class RobustRiskControl:
     expectation grows by at most as much; that of another loss, bounded by 1, by at most the
     probability that any of the K labels is lost.
 
+    Threads may predict with one object at the same time, but not while another thread calibrates
+    it: `calibrate` replaces the attributes one after the other.
+
     References
     ----------
     .. [1] A. N. Angelopoulos, S. Bates, A. Fisch, L. Lei and T. Schuster, "Conformal risk control",
@@ -105,12 +108,11 @@ class RobustRiskControl:
     Examples
     --------
     >>> import bincp, numpy as np
-    >>> from bincp.calibration._risk import RobustRiskControl
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.random((200, 4)) < 0.5
     >>> scores = rng.normal(np.where(labels, 1, -1)[..., None], 0.3, (200, 4, 128))
     >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
-    >>> rule = RobustRiskControl(certificate, alpha=0.1).calibrate(scores, labels)
+    >>> rule = bincp.RobustRiskControl(certificate, alpha=0.1).calibrate(scores, labels)
     >>> sets = rule.predict_set(scores)
     >>> bool(sets[labels].mean() > 0.9), bool(sets[~labels].mean() < 0.1)
     (True, True)
@@ -246,10 +248,9 @@ class RobustRiskControl:
         Examples
         --------
         >>> import bincp, numpy as np
-        >>> from bincp.calibration._risk import RobustRiskControl
-        >>> certificate = bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
+            >>> certificate = bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
         >>> p = np.stack([np.linspace(0.5, 1, 99), np.zeros(99)], axis=1)
-        >>> rule = RobustRiskControl(certificate).calibrate_exact(p, p > 0, tau=0.4)
+        >>> rule = bincp.RobustRiskControl(certificate).calibrate_exact(p, p > 0, tau=0.4)
         >>> rule.predict_set_exact([[0.9, 0.3]])
         array([[ True, False]])
         """

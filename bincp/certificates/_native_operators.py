@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 _CAPSULE: type = type(_foreign.ForeignOperator().capsule)
-_CTYPES_FUNCTION: type = ctypes._CFuncPtr  # type: ignore[attr-defined]
+_CTYPES_FUNCTION: type = ctypes.CFUNCTYPE(None).__bases__[0]  # of all function pointers
 _CTYPES_POINTERS: tuple[type, ...] = (ctypes.c_void_p, ctypes._Pointer)
 _NEEDS_GIL = 4  # flag of the functions of ctypes.PyDLL and ctypes.PYFUNCTYPE
 

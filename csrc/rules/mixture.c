@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "numerics/binomial.h"
+#include "numerics/constants.h"
 #include "numerics/read_once.h"
 
 /* Chords steeper or flatter than this change nothing that a double of the bound can hold. */
@@ -26,7 +27,7 @@ enum { MOST_PASSES = 100 };
 
 static int are_probabilities(double p, double q)
 {
-    return p >= 0.0 && p <= 1.0 && q >= 0.0 && q <= 1.0; /* false for NaN */
+    return is_probability(p) && is_probability(q);
 }
 
 void bincp_failures(int64_t t, int64_t m, const double *p, const double *q, size_t n, double *out)

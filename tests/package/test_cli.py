@@ -280,6 +280,7 @@ def bad_files():
         ("positive_product.npy", b"(-2, -128)"),
         ("huge.npy", b"(9e9, 128)"),
         ("large.npy", b"(999, 999)"),
+        ("overflow.npy", b"(9999999999, 9999999999)"),
         ("nested.npy", b"((((((((((("),
         ("bytes.npy", b"(\xff\x00, 128)"),
     ):
@@ -319,6 +320,7 @@ def bad_files():
             (f"{name}.npy", f"bincp: error: {name}.npy: .")
             for name in ("negative", "positive_product", "huge", "large", "nested", "bytes")
         ],
+        ("overflow.npy", "overflow.npy: (?!overflow)"),  # no warning of NumPy's
         ("magic.npy", "magic.npy: ."),
         ("two.npz", "two.npz: must hold an array named true_scores or scores, .* holds a, b$"),
         ("integers.npy", "`true_scores` must have one of the dtypes .* got int64"),
