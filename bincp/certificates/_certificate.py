@@ -79,9 +79,10 @@ class Certificate:
 
     @property
     def operator(self) -> Any:
-        """What evaluates the bounds; for a compiled one a ``bincp._core._operators.Operator``.
+        """The object that evaluates the bounds.
 
-        Cython code cimports that class and calls it without the GIL; its attribute ``capsule`` is
+        Where the certificate is made of compiled code, Cython code gets its class by
+        ``from bincp cimport Operator`` and calls it without the GIL; its attribute ``capsule`` is
         the same for C code, a capsule named ``"bincp.operator.v1"``. See the README.
         """
         return self._operator
