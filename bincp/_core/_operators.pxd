@@ -16,8 +16,8 @@ cdef extern from "bincp/bincp.h":
         bincp_bound_fn lower
         bincp_bound_fn upper
         const void *params
-        bincp_fill_fn lower_fill  # these two may be NULL, or beyond struct_size:
-        bincp_fill_fn upper_fill  # lower_fill and upper_fill, below, look
+        bincp_fill_fn lower_fill  # may be NULL or beyond struct_size, as upper_fill:
+        bincp_fill_fn upper_fill  # call the functions lower_fill and upper_fill, which check
 
 
 cdef class Operator:

@@ -1,7 +1,7 @@
 """Checks of scalar arguments. Errors name the argument, what it must be, and what it got.
 
 Each check returns the value as a Python number. Use that number and not the argument: the scalars
-of NumPy overflow, and tensors are no numbers to most functions.
+of NumPy overflow, and most functions do not take tensors for numbers.
 """
 
 import math
@@ -64,7 +64,7 @@ def check_threshold(name: str, value: object) -> float:
 
 
 def _as_float(name: str, value: object) -> float:
-    """Return ``value`` as a float, and refuse numbers between two doubles: none is rounded."""
+    """Return ``value`` as a float; refuse numbers between two doubles instead of rounding them."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a real number, got {value!r}")
     try:

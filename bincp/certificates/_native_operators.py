@@ -1,10 +1,10 @@
 """Recognise compiled functions, check their types, and find their addresses.
 
 ctypes pointers and numba cfuncs can be called from Python, too; taken for Python functions they
-would work, at a hundred times the cost and with the GIL. So whatever is compiled is recognised here
-before anything is asked whether it is callable.
+would work, at a hundred times the cost and with the GIL. So compiled functions are recognised here,
+before any value is tested for being callable.
 
-Nothing is imported for it: an object of scipy, cffi or numba exists only where they are loaded.
+No library is imported for it: an object of scipy, cffi or numba exists only where they are loaded.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ _NEEDS_GIL = 4  # flag of the functions of ctypes.PyDLL and ctypes.PYFUNCTYPE
 
 
 class _Function(NamedTuple):
-    """A compiled function: where it is, and the address of the user data that it brings along."""
+    """A compiled function: its address, and that of the user data that it brings along."""
 
     address: int
     takes_data: bool
@@ -40,7 +40,7 @@ class _Function(NamedTuple):
 
 
 def native_operator(lower: Any, upper: Any, name: str | None, user_data: Any) -> Operator:
-    """Return the operator of compiled code; see `Certificate.from_native` for what is accepted."""
+    """Return the operator of compiled code; `Certificate.from_native` lists the accepted forms."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"`name` must be a string or None, got {name!r}")
     if isinstance(lower, _CAPSULE):
@@ -79,7 +79,7 @@ def _from_capsule(capsule: Any, upper: Any, name: str | None, user_data: Any) ->
 
 
 def _address_and_data(argument: str, value: Any, data: int | None) -> tuple[int, bool, int]:
-    """Return where a function is, whether it takes data, and those it brings or is given."""
+    """Return the address of a function, whether it takes data, and the address of its data."""
     read = _reader(value)
     if read is None:
         raise TypeError(f"`{argument}` must be {_KINDS[argument]}, got {value!r}")
@@ -193,7 +193,7 @@ def _read_scipy(argument: str, value: Any) -> _Function:
 
 
 def _data_address(value: Any) -> tuple[int, memoryview | None]:
-    """Return the address, and what keeps a buffer from being resized."""
+    """Return the address, and an object that keeps a buffer from being resized."""
     if isinstance(value, _CTYPES_POINTERS):
         return _pointer(value), None
     if isinstance(value, _CAPSULE):
@@ -210,7 +210,7 @@ def _data_address(value: Any) -> tuple[int, memoryview | None]:
         ) from error
     if "O" in buffer.format:
         raise TypeError(f"`user_data` must not hold Python objects, got {value!r}")
-    if not pinned:  # its address would be NULL, which is to be asked for
+    if not pinned:  # its address would be NULL; NULL must be given as such
         raise ValueError(f"`user_data` must not be empty, got {value!r}")
     return _foreign.buffer_address(pinned), pinned
 

@@ -2,8 +2,8 @@
 
 Ratios are products of powers of a few numbers. Their logarithms are kept as integers, in units of
 2^-70, so that regions are ordered and merged by exact comparison: equal powers have equal integers,
-whatever the order of multiplication, and unequal ratios that differ by rounding alone (2^-50 at
-most, which is part of the slack) may stand in either order without harm.
+whatever the order of multiplication. Unequal ratios that differ by rounding alone (at most 2^-50,
+which is part of the slack) may stand in either order: the bounds hold for both.
 """
 
 import math
@@ -33,9 +33,9 @@ _DIGITS = Context(prec=60)
 class Regions:
     """Regions in any order: masses at the clean and the perturbed input, and ratios of the two.
 
-    Masses are right to a relative error `slack`, beyond what underflow takes from all of them,
-    `tiny`; a mass is 0 only if the region cannot happen. Each ratio clean / perturbed is given by
-    its logarithm, ``high * 2^40 + low`` in units of 2^-70, which counts where no mass is 0.
+    Masses are right to a relative error `slack`; underflow takes at most `tiny` more from all of
+    them together. A mass is 0 only if the region cannot happen. A ratio clean / perturbed counts
+    where no mass is 0, and is given by its logarithm, ``high * 2^40 + low`` in units of 2^-70.
     """
 
     clean: Masses
@@ -47,7 +47,7 @@ class Regions:
 
 
 def log_in_units(ratio: Fraction) -> int:
-    """Return the logarithm of a ratio in units of 2^-70; 0 for the ratio 0, which has none."""
+    """Return the logarithm of a ratio in units of 2^-70; for the ratio 0, without one, return 0."""
     if ratio == 0:
         return 0
     log = _DIGITS.subtract(
@@ -64,7 +64,7 @@ def combine_logs(terms: Sequence[tuple[Integers, int]]) -> tuple[Integers, Integ
 
 
 def ratio_slack(flips: int) -> float:
-    """Return twice the relative error of a ratio of so many flips: four rounded logarithms each."""
+    """Return twice the relative error of a ratio of these flips: four rounded logarithms each."""
     return 8 * flips * 2.0 ** -(_SCALE_BITS + 1)
 
 

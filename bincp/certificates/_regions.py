@@ -1,4 +1,4 @@
-"""Likelihood-ratio regions given as two mass vectors, as a compiled knapsack."""
+"""The compiled knapsack over likelihood-ratio regions that are given as two mass vectors."""
 
 import math
 from fractions import Fraction
@@ -46,7 +46,7 @@ def regions_operator(clean: Masses, perturbed: Masses) -> _operators.Operator:
 
 
 def _missing(masses: Masses) -> float:
-    """Return the mass of the regions that are left out, at most; 0 where rounding explains it.
+    """Return the largest mass of the regions that are left out; 0 where rounding explains it.
 
     The given masses lack `lack`, which is rounded once here. The true ones may lack more by the
     relative error of each, which comes to that of their sum. n masses that are right to a few units

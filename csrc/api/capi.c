@@ -2,11 +2,11 @@
  *
  * The kernels trust their callers. The callers of the table are not ours, so each function here
  * checks the scalars that a kernel relies on, in constant time, and the order of regions, on which a
- * guarantee rests, in time linear in what the kernel does anyway. Kernels stay hidden symbols: a
- * table needs no linking, and says with its size which members it has.
+ * guarantee rests, in linear time, as the kernel takes. Kernels stay hidden symbols: a table needs
+ * no linking, and its size says which members it has.
  *
- * Operators are filled in through a pointer to the caller's struct. Returned by value, they would
- * change the calling convention when the struct grows.
+ * Operators are filled in through a pointer to the caller's struct. If they were returned by value,
+ * the calling convention would change when the struct grows.
  */
 #include "api/capi.h"
 
@@ -152,7 +152,7 @@ static int uniform(double shift, double *storage, bincp_operator *op)
     return make_shift(BINCP_UNIFORM, shift, storage, op);
 }
 
-/* Behind the regions lies the workspace that they are made with. */
+/* The workspace that makes the regions lies behind them. */
 static size_t regions_bytes(size_t n)
 {
     return bincp_operator_regions_bytes(n) + bincp_regions_workspace(n) * sizeof(double);
@@ -168,7 +168,7 @@ static int product_reaches(double a, double b, double slack, double c, double d)
     return right == 0.0 || ldexp(left * (1.0 + slack), apart) >= right;
 }
 
-/* The sum of masses, or NaN if one of them is no probability. */
+/* The sum of masses; NaN if one of them is no probability. */
 static double total(const double *masses, size_t n)
 {
     pair sum = {0.0, 0.0};
@@ -230,7 +230,7 @@ static int are_flips(size_t additions, size_t deletions, double p_plus, double p
            is_flip(p_minus);
 }
 
-/* Behind the regions lies the workspace that they are made with; that of the masses is smaller. */
+/* The workspace that makes the regions lies behind them; the workspace of the masses is smaller. */
 static size_t sparse_bytes(size_t additions, size_t deletions)
 {
     return bincp_operator_regions_bytes(additions + deletions + 1) +

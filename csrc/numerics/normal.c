@@ -7,7 +7,7 @@
  * in the last place into a thousand. So abscissas are kept as a sum of two doubles: the quantile is
  * Wichura's AS 241 (PPND16, Applied Statistics 37, 1988; 5 units of error) plus the remainder from
  * one Newton step, the shift is subtracted without error, and the tail (the C library's erfc)
- * takes the remainder to first order. `relative_error` bounds what is left, and so says how far a
+ * takes the remainder to first order. `relative_error` bounds the error that remains, by which a
  * bound steps outward: about 1e-15 in the middle, 1e-13 where Phi is 1e-300.
  */
 #include "numerics/normal.h"
@@ -22,7 +22,7 @@
 #define FOUR_OVER_PI 1.27323954473516268615
 /* Beyond this |x| the tail nears the subnormal numbers, whose rounding spoils a Newton step. */
 #define FAR_TAIL 37.3
-/* From any p strictly between 0 and 1, so large a shift leaves the range of doubles. */
+/* A shift this large leads from any p strictly between 0 and 1 beyond the range of doubles. */
 #define FAR_SHIFT 100.0
 /* Roundings of a subnormal tail: half a unit each of the halving, two products and erfc's own. */
 #define SUBNORMAL_STEP (4.0 * TRUE_MIN)
