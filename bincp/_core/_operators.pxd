@@ -9,6 +9,8 @@ cdef extern from "bincp/bincp.h":
     ctypedef double (*bincp_bound_fn)(double p, const void *params) noexcept nogil
     ctypedef void (*bincp_fill_fn)(
         const double *p, size_t n, const void *params, double *out) noexcept nogil
+    # Set all members of an operator of your own, or start from zeros (calloc, memset): Cython does
+    # not initialise those that `bincp_operator(...)` omits.
     ctypedef struct bincp_operator:
         uint32_t abi_version
         uint32_t struct_size

@@ -46,6 +46,21 @@ def python(code: str, cwd: Path, env: dict[str, str]) -> str:
     return run(sys.executable, "-c", path + textwrap.dedent(code), cwd=cwd, env=env)
 
 
+def test_the_cython_example_sets_every_member(environment: dict[str, str], tmp_path: Path) -> None:
+    """Cython leaves members that a struct's constructor omits to chance, and warns of it."""
+    shutil.copy(DOWNSTREAM / "pixel_cython.pyx", tmp_path)
+    run(
+        sys.executable,
+        "-m",
+        "cython",
+        "-3",
+        "-Werror",
+        "pixel_cython.pyx",
+        cwd=tmp_path,
+        env=environment,
+    )
+
+
 @pytest.mark.parametrize("module", ["pixel_cython", "pixel_c", "pixel_ctypes"])
 def test_they_call_our_kernels(built: Path, environment: dict[str, str], module: str) -> None:
     code = f"""
