@@ -248,7 +248,7 @@ class RobustRiskControl:
         Examples
         --------
         >>> import bincp, numpy as np
-            >>> certificate = bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
+        >>> certificate = bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
         >>> p = np.stack([np.linspace(0.5, 1, 99), np.zeros(99)], axis=1)
         >>> rule = bincp.RobustRiskControl(certificate).calibrate_exact(p, p > 0, tau=0.4)
         >>> rule.predict_set_exact([[0.9, 0.3]])

@@ -1,0 +1,141 @@
+"""Saved rules whose file was changed: none of them loads as another rule."""
+
+import json
+import random
+import re
+
+import numpy as np
+import pytest
+
+import bincp
+from bincp import balls, smoothing
+from bincp.calibration._storage import checksum, read
+from support import quiet
+
+CERTIFICATE = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.12))
+SCORES = np.random.default_rng(0).random((99, 8))
+RULES = [
+    ({}, 8),
+    ({}, 4),  # count weights
+    ({"correction": "clopper-pearson", "union": "two-bounds"}, 8),
+    ({"correction": "none", "p": "2/3"}, 8),
+    ({"tau": 0.5}, 8),
+    ({"guarantee": ("training-conditional", "0.1")}, 8),
+]
+TOKENS = [b"NaN", b"Infinity", b"9" * 5000, b"1e999", b"true", b"-0", b"1.0", b"null", b"7", b'"8"']
+LETTERS = ["\u0661", "\uff11", "\u200b", "\\u0031", "\ud7ff"]
+ENCODINGS = ["utf-16", "utf-32", "utf-8-sig", "utf-16-le"]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Return the bytes of saved rules, and the rules that they hold."""
+    path = tmp_path_factory.mktemp("rules") / "rule.json"
+    files = []
+    for options, m_test in RULES:
+        rule = bincp.BinCP(CERTIFICATE, **options)
+        quiet(rule.calibrate, SCORES, n_classes=3, n_test_samples=m_test).save(path)
+        files.append((path.read_bytes(), read(path)[0]))
+    return files
+
+
+# ---- mutations: each takes the bytes of a file and a source of randomness --------------------
+
+
+def flip_a_bit(data, rng):
+    place = rng.randrange(len(data))
+    return data[:place] + bytes([data[place] ^ 1 << rng.randrange(8)]) + data[place + 1 :]
+
+
+def change_a_byte(data, rng):
+    place = rng.randrange(len(data))
+    return data[:place] + bytes([rng.randrange(256)]) + data[place + 1 :]
+
+
+def truncate(data, rng):
+    return data[: rng.randrange(len(data))]
+
+
+def append(data, rng):
+    return data + rng.choice([b"x", b"{}", b"\0", b"]"])
+
+
+def swap_two_numbers(data, rng):
+    first, second = sorted(rng.sample(list(re.finditer(rb"\d+", data)), 2), key=lambda m: m.start())
+    between = data[first.end() : second.start()]
+    return b"".join(
+        [data[: first.start()], second.group(), between, first.group(), data[second.end() :]]
+    )
+
+
+def replace_a_value(data, rng):
+    value = rng.choice(list(re.finditer(rb"(?<=: )(\d+|null)", data)))
+    return data[: value.start()] + rng.choice(TOKENS) + data[value.end() :]
+
+
+def repeat_a_key(data, rng):
+    lines = data.split(b"\n")
+    digit = str(rng.randrange(10)).encode()
+    lines.insert(rng.randrange(1, len(lines) - 2), re.sub(rb"\d", digit, rng.choice(lines[1:-3])))
+    return b"\n".join(lines)
+
+
+def encode_otherwise(data, rng):
+    return data.decode().encode(rng.choice(ENCODINGS))
+
+
+def insert_a_letter(data, rng):
+    place = rng.randrange(len(data))
+    return data[:place] + rng.choice(LETTERS).encode() + data[place + rng.randrange(2) :]
+
+
+MUTATIONS = [
+    flip_a_bit,
+    change_a_byte,
+    truncate,
+    append,
+    swap_two_numbers,
+    replace_a_value,
+    repeat_a_key,
+    encode_otherwise,
+    insert_a_letter,
+]
+
+
+@pytest.mark.parametrize("number", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_no_mutated_file_loads_as_another_rule(number, saved, tmp_path):
+    rng, path, refused = random.Random(number), tmp_path / "rule.json", 0
+    for i in range(number):
+        data, rule = rng.choice(saved)
+        path.write_bytes(MUTATIONS[i % len(MUTATIONS)](data, rng))
+        try:
+            loaded, _ = read(path)
+        except ValueError:
+            refused += 1
+        else:
+            assert loaded == rule, path.read_bytes()
+    assert refused > 0.9 * number
+
+
+@pytest.mark.parametrize("which", range(len(RULES)), ids=[str(options) for options, _ in RULES])
+def test_fields_must_agree_whatever_the_checksum_says(which, saved, tmp_path):
+    """A forger who knows the checksum cannot enlarge the error that a rule may make.
+
+    Changed alone, a field contradicts another one: t / m, the dtype of tau, the range of a count.
+    """
+    content = json.loads(saved[which][0])
+    del content["sha256"]
+    m, m_test = content["n_samples_"], content["n_test_samples_"]
+    forgeries = {"min_count_": m_test + 1, "n_samples_": 0, "n_test_samples_": 0, "dtype_": "int8"}
+    forgeries |= {"n_calibration_": 0, "correction": "mixed", "eta": "2", "p_lower_": (1.5).hex()}
+    if content["success_rank_"] is not None:
+        forgeries |= {"p_": (0.5 * content["success_rank_"] / m).hex(), "success_rank_": m + 1}
+        forgeries |= {"certified_p_": (1.0).hex(), "rank_": content["n_calibration_"] + 1}
+    if content["tau"] is None:  # a sampled score of 64 bits
+        forgeries["dtype_"] = "float16"
+    for field, value in forgeries.items():
+        forged = {**content, field: value}
+        path = tmp_path / "forged.json"
+        path.write_text(json.dumps({**forged, "sha256": checksum(forged)}))
+        with pytest.raises(ValueError, match="damaged"):
+            read(path)
