@@ -104,12 +104,12 @@ static int are_complements(double p, double q)
     return is_probability(p) && is_probability(q) && fabs(p + q - 1.0) <= DBL_EPSILON;
 }
 
-#define BINOMIAL(name)                                                                     \
-    static double name(int64_t successes, int64_t trials, double p, double q)              \
-    {                                                                                      \
-        return is_trial(successes, trials) && are_complements(p, q)                        \
-                   ? bincp_##name(successes, trials, p, q)                                 \
-                   : NAN;                                                                  \
+#define BINOMIAL(name)                                                        \
+    static double name(int64_t successes, int64_t trials, double p, double q) \
+    {                                                                         \
+        return is_trial(successes, trials) && are_complements(p, q)           \
+                   ? bincp_##name(successes, trials, p, q)                    \
+                   : NAN;                                                     \
     }
 
 BINOMIAL(binom_pmf)
@@ -214,9 +214,8 @@ static int regions(const double *clean, const double *perturbed, size_t n, doubl
     }
     const double excess = fmax(fmax(sums[0], sums[1]) - 1.0, 0.0); /* no set may have more than 1 */
     double *const workspace = (double *)(void *)((char *)storage + bincp_operator_regions_bytes(n));
-    return hand_out(bincp_operator_regions(clean, perturbed, n, slack, tiny + excess, storage,
-                                           workspace),
-                    op);
+    return hand_out(
+        bincp_operator_regions(clean, perturbed, n, slack, tiny + excess, storage, workspace), op);
 }
 
 static int is_flip(double p)
@@ -285,8 +284,8 @@ static int gaussian_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t dr
     return additive_row(BINCP_NOISE_GAUSSIAN, key, sigma, n, x, out);
 }
 
-static int uniform_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
-                       float half_width, size_t n, const float *x, float *out)
+static int uniform_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float half_width,
+                       size_t n, const float *x, float *out)
 {
     const bincp_noise_key key = bincp_noise_key_of(seed, stream, id, draw);
     return additive_row(BINCP_NOISE_UNIFORM, key, half_width, n, x, out);

@@ -99,14 +99,14 @@ static double upper(double p, const void *params, out_fn out, in_fn in)
     return moved.crossed ? sum_above(1.0, -moved.mass) : fmax(moved.mass, p);
 }
 
-#define BOUNDS(name)                                              \
-    double bincp_##name##_lower(double p, const void *params)     \
-    {                                                             \
-        return lower(p, params, name##_out, name##_in);           \
-    }                                                             \
-    double bincp_##name##_upper(double p, const void *params)     \
-    {                                                             \
-        return upper(p, params, name##_out, name##_in);           \
+#define BOUNDS(name)                                          \
+    double bincp_##name##_lower(double p, const void *params) \
+    {                                                         \
+        return lower(p, params, name##_out, name##_in);       \
+    }                                                         \
+    double bincp_##name##_upper(double p, const void *params) \
+    {                                                         \
+        return upper(p, params, name##_out, name##_in);       \
     }
 
 /* ---- Laplace ----------------------------------------------------------------------------------- */
@@ -349,11 +349,11 @@ curve bincp_half_power_log_mass(double c, const void *params)
 static double debye_near(double c)
 {
     static const double b[] = {
-        -1.740845657234001e-27,  7.315975652702203e-26,  -3.0874198024267403e-24,
-        1.3091507554183213e-22,  -5.581785874325009e-21, 2.395218621026187e-19,
-        -1.0356517612181247e-17, 4.518980029619918e-16,  -1.9939295860721074e-14,
+        -1.740845657234001e-27,  7.315975652702203e-26,   -3.0874198024267403e-24,
+        1.3091507554183213e-22,  -5.581785874325009e-21,  2.395218621026187e-19,
+        -1.0356517612181247e-17, 4.518980029619918e-16,   -1.9939295860721074e-14,
         8.921691020456452e-13,   -4.0647616451442256e-11, 1.8978869988971e-09,
-        -9.185773074661964e-08,  4.72411186696901e-06,   -0.0002777777777777778,
+        -9.185773074661964e-08,  4.72411186696901e-06,    -0.0002777777777777778,
         0.027777777777777776,
     };
     double sum = 0.0;
@@ -417,15 +417,15 @@ static double half_power_from_tail(double t, int side)
     const double w = 2.0 * t;
     if (w < 0.5) {
         const double small = sqrt(w) * 1.4142135623730951, target = log(w);
-        return bincp_solve(bincp_half_power_log_mass, NULL, target, 2.0 * UNIT_ROUNDOFF * fabs(target),
-                          small * (1.0 + small / 3.0), side);
+        return bincp_solve(bincp_half_power_log_mass, NULL, target,
+                           2.0 * UNIT_ROUNDOFF * fabs(target), small * (1.0 + small / 3.0), side);
     }
     if (w == 1.0) {
         return INFINITY;
     }
     const double target = -log(1.0 - w);
     return bincp_solve(bincp_half_power_log_rest, NULL, target, 2.0 * UNIT_ROUNDOFF * target,
-                      half_power_start(1.0 - w), side);
+                       half_power_start(1.0 - w), side);
 }
 
 /* A c on the given side of the one at the distance `edge` <= HALF_RANGE from the end. The equation
@@ -433,15 +433,17 @@ static double half_power_from_tail(double t, int side)
 static double half_power_from_edge(double edge, int side)
 {
     if (edge < 0.5 * HALF_RANGE) {
-        return bincp_solve(bincp_half_power_edge, NULL, edge, 0.0, 0.5 * edge * (1.0 + 0.125 * edge), side);
+        return bincp_solve(bincp_half_power_edge, NULL, edge, 0.0,
+                           0.5 * edge * (1.0 + 0.125 * edge), side);
     }
     const double position = HALF_RANGE - edge - side * 8.0 * UNIT_ROUNDOFF;
     if (position <= 0.0) {
         return INFINITY;
     }
     const double target = -log(position);
-    return bincp_solve(bincp_half_power_log_position, NULL, target, 4.0 * UNIT_ROUNDOFF * (1.0 + fabs(target)),
-                      half_power_start(fmin(0.5 * position, 1.0)), side);
+    return bincp_solve(bincp_half_power_log_position, NULL, target,
+                       4.0 * UNIT_ROUNDOFF * (1.0 + fabs(target)),
+                       half_power_start(fmin(0.5 * position, 1.0)), side);
 }
 
 static double half_power_mass_below(double edge)
