@@ -218,7 +218,7 @@ class BinCP:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
         if p is not None and tau is not None:
             raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
-        self.certificate: Certificate | None = certificate
+        self._certificate: Certificate | None = certificate
         self._rule = None
         self._settings = Settings(
             alpha=check_level("alpha", alpha),
@@ -236,7 +236,7 @@ class BinCP:
     def _with_rule(cls, rule: DecisionRule, certificate: Certificate | None) -> "BinCP":
         """Return a calibrated object."""
         made = cls.__new__(cls)
-        made.certificate, made._settings, made._rule = certificate, rule.settings, rule
+        made._certificate, made._settings, made._rule = certificate, rule.settings, rule
         return made
 
     def __repr__(self) -> str:
@@ -248,6 +248,11 @@ class BinCP:
         return (
             f"BinCP({settings}, tau_={rule.tau!r}, {counts}, n_calibration_={rule.n_calibration})"
         )
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate, for which `tau_` and `min_count_` are; None if a file did not tell."""
+        return self._certificate
 
     @property
     def certificate_description(self) -> dict[str, Any]:
@@ -655,14 +660,15 @@ def _warn_if_trivial(rule: DecisionRule) -> None:
 
 def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
     """Return delta of a training-conditional guarantee, None for the marginal one."""
-    if guarantee == "marginal":
+    if isinstance(guarantee, str) and guarantee == "marginal":
         return None
     if not (isinstance(guarantee, tuple) and len(guarantee) == 2):
         raise ValueError(
             f'`guarantee` must be "marginal" or ("training-conditional", delta), got {guarantee!r}'
         )
     kind, delta = guarantee
-    if kind != "training-conditional" or correction != "mixture":
+    named = isinstance(kind, str) and kind == "training-conditional"
+    if not named or correction != "mixture":
         raise ValueError(
             '`guarantee` must be "marginal" or, with correction="mixture", '
             f'("training-conditional", delta), got {guarantee!r} with {correction!r}'

@@ -1,8 +1,8 @@
 """Let each allocation of each compiled function fail once, and look for memory that is kept.
 
-Run by test_allocations.py under the allocator of tests/c/failing_malloc.c. For each case and each n,
-the n-th allocation fails: the case must raise MemoryError, or do without and return what it returns
-elsewhere; and repeating it must not let the number of blocks in use grow.
+Run by test_allocations.py under the allocator of tests/c/failing_malloc.c. For each case and each
+n, the n-th allocation fails: the case must raise MemoryError, or do without and return what it
+returns elsewhere; and repeating it must not let the number of blocks in use grow.
 """
 
 import ctypes
