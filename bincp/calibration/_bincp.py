@@ -190,7 +190,6 @@ class BinCP:
     _settings: Settings
     _rule: DecisionRule | None
 
-    certificate = _Shown[Certificate | None](lambda owner: owner._certificate)
     alpha = _setting(lambda settings: settings.alpha)
     p = _setting(lambda settings: settings.p)
     tau = _setting(lambda settings: settings.tau)
@@ -259,6 +258,11 @@ class BinCP:
         return (
             f"BinCP({settings}, tau_={rule.tau!r}, {counts}, n_calibration_={rule.n_calibration})"
         )
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate, for which `tau_` and `min_count_` are; None if a file did not tell."""
+        return self._certificate
 
     @property
     def certificate_description(self) -> dict[str, Any]:
@@ -666,14 +670,15 @@ def _warn_if_trivial(rule: DecisionRule) -> None:
 
 def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
     """Return delta of a training-conditional guarantee, None for the marginal one."""
-    if guarantee == "marginal":
+    if isinstance(guarantee, str) and guarantee == "marginal":
         return None
     if not (isinstance(guarantee, tuple) and len(guarantee) == 2):
         raise ValueError(
             f'`guarantee` must be "marginal" or ("training-conditional", delta), got {guarantee!r}'
         )
     kind, delta = guarantee
-    if kind != "training-conditional" or correction != "mixture":
+    named = isinstance(kind, str) and kind == "training-conditional"
+    if not named or correction != "mixture":
         raise ValueError(
             '`guarantee` must be "marginal" or, with correction="mixture", '
             f'("training-conditional", delta), got {guarantee!r} with {correction!r}'
