@@ -190,6 +190,7 @@ class BinCP:
     _settings: Settings
     _rule: DecisionRule | None
 
+    certificate = _Shown[Certificate | None](lambda owner: owner._certificate)
     alpha = _setting(lambda settings: settings.alpha)
     p = _setting(lambda settings: settings.p)
     tau = _setting(lambda settings: settings.tau)
@@ -258,11 +259,6 @@ class BinCP:
         return (
             f"BinCP({settings}, tau_={rule.tau!r}, {counts}, n_calibration_={rule.n_calibration})"
         )
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The certificate, for which `tau_` and `min_count_` are; None if a file did not tell."""
-        return self._certificate
 
     @property
     def certificate_description(self) -> dict[str, Any]:
