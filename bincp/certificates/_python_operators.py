@@ -40,7 +40,7 @@ class PythonOperator:
 
 
 class HalfRadius:
-    """Bounds from a radius at threshold 1/2, which proves 1/2 or only the bound 0."""
+    """Bounds from a radius at threshold 1/2, which proves 1/2 or only a trivial bound."""
 
     def __init__(self, radius_fn: Callable[[float], float], r: float) -> None:
         self.radius_fn, self.r = radius_fn, r

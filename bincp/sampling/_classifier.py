@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from bincp.errors import NotCalibratedError
 from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options, integers
-from bincp.sampling._rules import Rule, check_rule, is_calibrated
+from bincp.sampling._rules import Rule, RuleSettings, check_rule, is_calibrated
 from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
 
@@ -155,7 +155,7 @@ class RobustClassifier:
         seed: int = 0,
         device: torch.device | str | None = None,
         progress: bool = False,
-        **settings: Any,
+        **settings: Unpack[RuleSettings],
     ) -> None:
         self.model = as_model(model)
         self._smoothing, self._ball = smoothing, ball
@@ -170,7 +170,7 @@ class RobustClassifier:
         )
         self._next_id = {"calibration": 0, "test": 0}
 
-    def _new_rule(self, settings: dict[str, Any]) -> BinCP:
+    def _new_rule(self, settings: RuleSettings) -> BinCP:
         if "alpha" not in settings:
             raise TypeError("`alpha` must be given where `rule` is not")
         return BinCP(self._certificate, **settings)

@@ -20,7 +20,6 @@ import pytest
 import bincp
 from bincp import Certificate
 from bincp.balls import L1, L2, Ball, Flips, Linf
-from bincp.certificates import _registry as registry
 from bincp.errors import CertificateError
 from bincp.smoothing import Gaussian, Smoothing, SparseFlip, Uniform
 
@@ -42,10 +41,7 @@ class Mask(Smoothing):
 EXAMPLE = (Mask(0.25), Patch(1))
 
 
-@pytest.fixture(autouse=True)
-def clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test registers in a copy."""
-    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+pytestmark = pytest.mark.usefixtures("clean_registry")
 
 
 def mask_patch(smoothing: Mask, ball: Patch) -> Callable[[float], float]:

@@ -18,7 +18,6 @@ import pytest
 import bincp
 from bincp import balls, metrics, smoothing
 from bincp.calibration._clopper_pearson import UNIONS
-from bincp.certificates import _registry as registry
 from bincp.cli import _demo_run as demo
 from bincp.cli import main
 
@@ -479,8 +478,8 @@ class OddBall(balls.Ball):
     r: float
 
 
-def test_registered_operators_are_known_by_name(capsys, monkeypatch):
-    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+@pytest.mark.usefixtures("clean_registry")
+def test_registered_operators_are_known_by_name(capsys):
     bincp.register(smoothing.Gaussian, OddBall)(lambda scheme, ball: lambda p: max(p - ball.r, 0.0))
     argv = ("--smoothing", "gaussian:sigma=1", "--ball", "odd-ball:r=0.25", "--p", "0.75", "--json")
     assert json.loads(run(capsys, "certify", *argv))["bounds"][0]["lower"] == 0.5

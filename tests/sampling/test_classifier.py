@@ -1,9 +1,11 @@
-"""Where a classifier gets its decision rule and the ids of its inputs from."""
+"""The decision rule of a classifier, and the ids of its inputs."""
 
 import copy
+import inspect
 import pickle
 import threading
 import time
+import typing
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,6 +18,7 @@ from bincp import noise  # noqa: E402
 from bincp.balls import L1, L2, Flips, Linf  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
 from bincp.sampling import RobustClassifier, sample_scores  # noqa: E402
+from bincp.sampling._rules import RuleSettings  # noqa: E402
 from bincp.smoothing import Gaussian, SparseFlip, Uniform  # noqa: E402
 
 D, K = 6, 4
@@ -319,3 +322,12 @@ def test_flips_by_a_rule(data):
     classifier(scheme, Flips(1, 0), rule=rule, n_samples=8)
     with pytest.raises(ValueError, match=r"whose ball is Flips\(additions=0, deletions=1\), got"):
         classifier(scheme, Flips(0, 1), rule=rule, n_samples=8)
+
+
+def test_settings_of_the_short_form_are_typed_as_those_of_the_rule():
+    """Type checkers and editors see the settings; the types must follow `BinCP`."""
+    settings = typing.get_type_hints(RuleSettings)
+    hints = typing.get_type_hints(bincp.BinCP.__init__)
+    own = inspect.signature(bincp.BinCP).parameters.values()
+    names = {parameter.name for parameter in own if parameter.kind is parameter.KEYWORD_ONLY}
+    assert settings == {name: hints[name] for name in names}
