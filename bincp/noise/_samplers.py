@@ -92,7 +92,8 @@ def sampler_of(smoothing: object) -> Sampler:
     if type(smoothing) not in _entries:
         load_entry_points()
     if type(smoothing) not in _entries:
-        known = ", ".join(sorted(smoothing_type.__name__ for smoothing_type in _entries))
+        # A list, made at once: other threads may register types meanwhile.
+        known = ", ".join(sorted(smoothing_type.__name__ for smoothing_type in list(_entries)))
         raise TypeError(
             f"`smoothing` must be one of {known}, got {smoothing!r}; bincp.noise.register adds more"
         )

@@ -204,6 +204,20 @@ def test_wrong_types(call, message):
         call()
 
 
+def test_types_may_be_registered_while_the_known_ones_are_named():
+    class Registers(type):
+        """While its name is asked for, another thread could do the same."""
+
+        @property
+        def __name__(cls):
+            noise.register(type("Late", (), {}))(roll)
+            return "Registers"
+
+    noise.register(Registers("Registers", (), {}))(roll)
+    with pytest.raises(TypeError, match=r"`smoothing` must be one of .*Registers"):
+        draw(object(), EXAMPLE[1], 1, phase="test")
+
+
 def test_subclasses_do_not_inherit_a_sampler():
     """What a subclass means by its parameters is unknown; certificates are not inherited either."""
 
