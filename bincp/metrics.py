@@ -422,7 +422,10 @@ def as_members(name: str, value: ArrayLike) -> Sets:
     """Return sets of labels as a boolean array (n, K), which may be empty."""
     members = as_array(name, value)
     if members.dtype != np.bool_:
-        raise TypeError(f"`{name}` must be boolean, got dtype {members.dtype}")
+        raise TypeError(
+            f"`{name}` must be boolean, of shape (n, K), got dtype {members.dtype} and shape "
+            f"{members.shape}"
+        )
     if members.ndim != 2:
         raise ValueError(f"`{name}` must have shape (n, K), got {members.shape}")
     return members

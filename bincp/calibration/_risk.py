@@ -153,6 +153,10 @@ class RobustRiskControl:
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
 
+    def __repr__(self) -> str:
+        state = f"tau_={self.tau_!r}" if hasattr(self, "tau_") else "not calibrated"
+        return f"RobustRiskControl(alpha={self.alpha}, {state})"
+
     @property
     def guarantee(self) -> str:
         """What holds: "robust" (under attack), or "none" for samples without a correction."""

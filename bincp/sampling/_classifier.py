@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -170,9 +170,13 @@ class RobustClassifier:
         )
         self._next_id = {"calibration": 0, "test": 0}
 
+    def __repr__(self) -> str:
+        return f"RobustClassifier({self._smoothing!r}, {self._ball!r}, rule={self._rule!r})"
+
     def _new_rule(self, settings: RuleSettings) -> BinCP:
         if "alpha" not in settings:
-            raise TypeError("`alpha` must be given where `rule` is not")
+            got = ", ".join(settings) or "no setting"
+            raise TypeError(f"`alpha` must be given where `rule` is not, got {got}")
         return BinCP(self._certificate, **settings)
 
     @property
@@ -191,13 +195,13 @@ class RobustClassifier:
         return self._certificate
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> BinCP:
         """The decision rule; after `calibrate` it has the threshold and the smallest count.
 
         Another one may be assigned; one whose certificate is for other noise or another ball is
         refused.
         """
-        return self._rule
+        return cast("BinCP", self._rule)  # where it is of another class, the caller knows
 
     @rule.setter
     def rule(self, rule: Rule) -> None:
@@ -363,7 +367,7 @@ def _sizes(rule: Rule, n_samples: int | None, n_test_samples: int | None) -> tup
         (rule.n_samples_, rule.n_test_samples_) if is_calibrated(rule) else (None, None)
     )
     if n_samples is None and known is None:
-        raise TypeError("`n_samples` must be given where `rule` is not calibrated, got None")
+        raise TypeError("`n_samples` must be given unless `rule` is a calibrated one, got None")
     m = check_integer("n_samples", known if n_samples is None else n_samples, low=1, high=MAX_COUNT)
     if n_test_samples is None:
         return m, known_test or m

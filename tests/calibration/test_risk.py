@@ -137,11 +137,12 @@ def test_too_few_points_and_too_large_a_radius_warn():
 def test_bad_input():
     scores, labels = np.ones((50, 2, 64)), np.ones((50, 2), bool)
     method = RobustRiskControl(GAUSSIAN)
+    assert repr(method) == "RobustRiskControl(alpha=1/10, not calibrated)"
     with pytest.raises(bincp.NotCalibratedError, match=r"call calibrate\(\)"):
         method.predict_set(scores)
     with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
         method.predict_set_exact([[0.5, 0.5]])
-    with pytest.raises(TypeError, match="`labels` must be boolean, got dtype int64"):
+    with pytest.raises(TypeError, match=r"`labels` must be boolean, of shape \(n, K\), got dty"):
         method.calibrate(scores, labels.astype(int))
     with pytest.raises(ValueError, match=r"`labels` must have shape \(50, 2\), got \(50, 1\)"):
         method.calibrate(scores, labels[:, :1])

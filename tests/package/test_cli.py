@@ -356,6 +356,7 @@ def test_bad_files_at_prediction(folder, capsys):
         (["rule.json", "wide.npy"], "float32"),
         (["rule.json", "true.npy"], "shape"),
         (["rule.json", "scores.npy", "--counts", str(M)], "integers"),
+        (["rule.json", "labels.npy"], "scores must be floats, got int64; counts need --counts M"),
         (["rule.json", "scores.npy", "--key", "scores"], "`--key`"),
         (["rule.json", "scores.npy", "--labels", "float_labels.npy"], "integers"),
         (["rule.json", "scores.npy", "--labels", "high_labels.npy"], r"\[0, 3\]"),
@@ -536,7 +537,8 @@ def test_bad_specs(capsys, noise, ball, message):
         (["--n-classes", "-1."], "`n_classes` must be an integer, got -1.0"),
         (["--union", "none"], "invalid choice"),
         (["--guarantee", "conditional"], "must be marginal or training-conditional:delta=DELTA"),
-        (["--guarantee", "training-conditional"], "`delta` must be a finite number, got ''"),
+        (["--guarantee", "training-conditional"], "must be marginal or training-cond"),
+        (["--guarantee", "training-conditional:delta="], "`delta` must be a finite number, got ''"),
         (["--guarantee", "training-conditional:delta=2"], r"`delta` must be in \(0, 1\)"),
         (
             ["--guarantee", "training-conditional:delta=0.1", "--correction", "none"],

@@ -131,6 +131,12 @@ class TestRule:
         with pytest.raises(ValueError, match="got a rule for a certificate that does not say"):
             classifier(rule=bincp.BinCP(bare), n_samples=32)
 
+    def test_its_repr_names_noise_ball_and_rule(self, data):
+        ours = classifier(alpha=0.2, n_samples=32)
+        assert repr(ours).startswith("RobustClassifier(Gaussian(sigma=0.5), L2(r=0.1, dim=None), ")
+        assert repr(ours).endswith("rule=BinCP(alpha=1/5, correction='mixture', not calibrated))")
+        assert repr(ours.calibrate(*data).rule) in repr(ours)
+
     def test_noise_and_ball_cannot_be_exchanged_later(self):
         ours = classifier(alpha=0.2, n_samples=32)
         for name in ("smoothing", "ball", "certificate"):
@@ -143,8 +149,9 @@ class TestRule:
             ({"alpha": 0.1}, TypeError, "`rule` must be given without settings .* got alpha, too"),
             ({"p": 0.5, "tau": 0.1}, TypeError, "without settings of a rule, got p, tau, too"),
             ({"correction": "none"}, TypeError, "`rule` must be given without settings"),
-            ({"n_samples": None}, TypeError, "`n_samples` must be given where `rule` is not calib"),
-            ({"rule": None}, TypeError, "`alpha` must be given where `rule` is not"),
+            ({"n_samples": None}, TypeError, "`n_samples` must be given unless `rule` is a cal"),
+            ({"rule": None}, TypeError, "`alpha` must be given where `rule` is not, got no"),
+            ({"rule": None, "alhpa": 0.1}, TypeError, "`rule` is not, got alhpa"),
             ({"rule": bincp.BinCP}, TypeError, "`rule` must be a BinCP or have .*, got <class"),
             ({"rule": 3}, TypeError, "`rule` must be a BinCP or have its methods .*, got 3"),
             ({"n_samples": 0}, ValueError, "`n_samples` must be in"),
