@@ -536,6 +536,8 @@ class BinCP:
         ------
         NotCalibratedError
             If nothing has been calibrated.
+        TypeError
+            If `path` is no path.
         OSError
             If the file cannot be written.
 
@@ -574,6 +576,8 @@ class BinCP:
         ------
         OSError
             If the file cannot be read.
+        TypeError
+            If `path` is no path.
         ValueError
             If it is not a decision rule, is damaged, or was written by another version: files of
             version 1 have no checksum and are refused.
