@@ -12,8 +12,12 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bincp._core import _foreign
-from bincp.certificates._protocols import Operator
+from bincp.certificates._law import Array, irregular_probabilities
+from bincp.certificates._protocols import Bound, Operator
+from bincp.errors import CertificateError
 
 _ACCEPTED = "`double (double)` or `double (double, void *)`"
 _FUNCTIONS = (
@@ -72,7 +76,27 @@ def _from_capsule(capsule: Any, upper: Any, name: str | None, user_data: Any) ->
             f"`lower` must be a capsule named {_foreign.OPERATOR_CAPSULE!r}, got the name "
             f"{given!r}; a capsule of a function goes into a scipy.LowLevelCallable"
         )
-    return _foreign.from_capsule(capsule, name)
+    operator = _foreign.from_capsule(capsule, name)
+    _check_fill("lower", operator.lower, operator.lower_fill)
+    _check_fill("upper", operator.upper, operator.upper_fill)
+    return operator
+
+
+def _check_fill(name: str, bound: Bound, fill: Callable[[Array, Array], None]) -> None:
+    """Refuse a function for arrays that differs from the one for a single value in between.
+
+    At equal distances they were compared when the operator was made.
+    """
+    p = np.array(irregular_probabilities())
+    filled = np.empty_like(p)
+    fill(p, filled)
+    for probability, value in zip(p.tolist(), filled.tolist(), strict=True):
+        single = bound(probability)
+        if value != single:
+            raise CertificateError(
+                f"{name}_fill must write {name}(p) for each p, to the last bit, but at "
+                f"p = {probability!r} the bounds are {value!r} and {single!r}"
+            )
 
 
 # ---- functions ------------------------------------------------------------------------------

@@ -174,6 +174,17 @@ static void other_fill(const double *p, size_t n, const void *params, double *ou
     }
 }
 
+/* The bounds of lower_fill at equal distances, and no loss at all in between. */
+static void between_fill(const double *p, size_t n, const void *params, double *out)
+{
+    lower_fill(p, n, params, out);
+    for (size_t i = 0; i < n; ++i) {
+        if (p[i] * 1024.0 != floor(p[i] * 1024.0)) {
+            out[i] = p[i];
+        }
+    }
+}
+
 /* Leaves [0, 1] at 0.3, is NaN at 0.7 and writes nothing at 0.9, none of which is on the grid. */
 static void wild_fill(const double *p, size_t n, const void *params, double *out)
 {
@@ -193,6 +204,10 @@ static void fatal_fill(const double *p, size_t n, const void *params, double *ou
 bincp_operator with_fills = {
     BINCP_ABI_VERSION, sizeof(bincp_operator), "with fills", bound_lower, bound_upper, &shift,
     lower_fill, upper_fill,
+};
+bincp_operator between_values = {
+    BINCP_ABI_VERSION, sizeof(bincp_operator), "between values", bound_lower, bound_upper, &shift,
+    between_fill, upper_fill,
 };
 bincp_operator lower_fill_only = {
     BINCP_ABI_VERSION, sizeof(bincp_operator), "lower fill", bound_lower, NULL, &shift,

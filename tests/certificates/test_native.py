@@ -297,6 +297,13 @@ def test_functions_for_arrays_must_agree_with_those_for_one_value(library: ctype
         Certificate.from_native(struct_capsule(library, "other_values"))
 
 
+def test_functions_for_arrays_must_agree_between_points_of_equal_distance(
+    library: ctypes.CDLL,
+) -> None:
+    with pytest.raises(CertificateError, match=r"lower_fill must write lower\(p\) for each p"):
+        Certificate.from_native(struct_capsule(library, "between_values"))
+
+
 def test_an_upper_bound_for_arrays_alone_is_refused(library: ctypes.CDLL) -> None:
     with pytest.raises(ValueError, match="without upper_fill where it is without upper"):
         Certificate.from_native(struct_capsule(library, "upper_fill_only"))
