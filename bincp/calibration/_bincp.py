@@ -12,8 +12,14 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores
 from bincp._utils.levels import Level, check_level
-from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
+from bincp._utils.validation import check_integer, check_threshold
 from bincp.calibration import _storage
+from bincp.calibration._arguments import (
+    check_calibration_shape,
+    check_label_shape,
+    check_test_samples,
+    check_test_scores,
+)
 from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._fitting import Task, condition_of, fit, fit_exact
@@ -612,12 +618,8 @@ class BinCP:
         self, scores: Scores, n_classes: int | None, n_test_samples: int | None
     ) -> DecisionRule:
         certificate = self._require_certificate()
-        m = _check_true_scores(scores)
-        m_test = (
-            m
-            if n_test_samples is None
-            else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
-        )
+        check_calibration_shape(scores, "(n, m)")
+        m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
         return fit(Task(certificate, self._settings, scores, m_test, n_classes))
 
     def _calibrated(self) -> DecisionRule:
@@ -626,36 +628,6 @@ class BinCP:
         if rule is None or not rule.is_sampled:
             raise NotCalibratedError("call calibrate() before predicting from sampled scores")
         return rule
-
-
-def check_test_scores(
-    scores: Scores, dtype: str | None, n_classes: int | None, m_test: int | None
-) -> None:
-    """Refuse scores of another dtype, K or m' than those calibrated for; K may be any if None."""
-    if scores.dtype != dtype:
-        raise ValueError(
-            f"`{scores.name}` must have the dtype calibrated with, {dtype}, got {scores.dtype}"
-        )
-    shape = scores.bits.shape
-    check_label_shape(scores.name, shape, n_classes, "(n, K, m')")
-    if shape[2] != m_test:
-        raise ValueError(
-            f"`{scores.name}` must have the m' = {m_test} samples calibrated for on the last axis, "
-            f"got {shape[2]}; calibrate takes another m' as n_test_samples"
-        )
-
-
-def check_label_shape(
-    name: str, shape: tuple[int, ...], n_classes: int | None, wanted: str = "(n, K)"
-) -> None:
-    """Refuse another number of axes, or of classes where K is known."""
-    if len(shape) != wanted.count(",") + 1:
-        raise ValueError(f"`{name}` must have shape {wanted}, got {shape}")
-    if n_classes is not None and shape[1] != n_classes:
-        raise ValueError(
-            f"`{name}` must have shape {wanted} with the K = {n_classes} calibrated for, "
-            f"got {shape}"
-        )
 
 
 def _warn_if_trivial(rule: DecisionRule) -> None:
@@ -684,14 +656,6 @@ def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
             f'("training-conditional", delta), got {guarantee!r} with {correction!r}'
         )
     return check_level("delta", delta)
-
-
-def _check_true_scores(scores: Scores) -> int:
-    """Return m."""
-    shape = scores.bits.shape
-    if len(shape) != 2 or 0 in shape:
-        raise ValueError(f"`true_scores` must have shape (n, m) with n, m >= 1, got {shape}")
-    return check_integer("true_scores.shape[1]", shape[1], low=1, high=MAX_COUNT)
 
 
 def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:

@@ -165,7 +165,8 @@ class FixedSlope(FixedCeiling):
 
     @cached_property
     def _ceiling(self) -> Array:
-        # Exact, for with slope = alpha (n + 1) / j nothing but the tolerance is left.
+        # In exact arithmetic: with slope = alpha (n + 1) / j the intercept is 0, and the tolerance
+        # alone is left.
         intercept = self.alpha - Fraction(self.slope) * self.share
         u = self.curve.calibration_failures(self.t, self.m)
         return float_below(intercept) + TOLERANCE + self.slope * u

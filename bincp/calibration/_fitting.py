@@ -54,7 +54,7 @@ class Task:
 
     @property
     def setup(self) -> Setup:
-        """What the mixture correction may use before it sees a score."""
+        """Everything that the mixture correction may use before it sees a score."""
         settings = self.settings
         return Setup(self.certificate, self.n, self.m, self.m_test, settings.alpha, settings.delta)
 

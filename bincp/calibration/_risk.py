@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_array, as_probabilities, as_scores, where
 from bincp._utils.levels import Level, check_level, success_rank
-from bincp._utils.validation import check_integer, check_threshold
+from bincp._utils.validation import check_threshold
+from bincp.calibration._arguments import (
+    check_calibration_shape,
+    check_label_shape,
+    check_test_samples,
+    check_test_scores,
+)
 from bincp.calibration._clopper_pearson import clopper_pearson_rule, uncorrected_rule
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import decide, kth_largest
@@ -159,7 +165,7 @@ class RobustRiskControl:
 
     @property
     def guarantee(self) -> str:
-        """What holds: "robust" (under attack), or "none" for samples without a correction."""
+        """The guarantee: "robust" (under attack), or "none" for samples without a correction."""
         exact = hasattr(self, "tau_") and self.min_count_ is None
         return "robust" if exact or self.correction != "none" else "none"
 
@@ -195,14 +201,9 @@ class RobustRiskControl:
             If shapes or dtypes are wrong, a score is NaN, or the loss breaks its contract.
         """
         checked = as_scores("scores", scores)
-        if checked.bits.ndim != 3 or 0 in checked.bits.shape:
-            raise ValueError(
-                f"`scores` must have shape (n, K, m), n, K, m >= 1, got {checked.bits.shape}"
-            )
+        check_calibration_shape(checked, "(n, K, m)")
         n, n_classes, m = checked.bits.shape
-        m_test = (
-            m if n_test_samples is None else check_integer("n_test_samples", n_test_samples, low=1)
-        )
+        m_test = check_test_samples(n_test_samples, m)
         t = success_rank(self.p, m)
         spent = Fraction(0) if self.correction == "none" else self.eta
         tau = self._largest_threshold(kth_largest(checked, t), labels, self.alpha - spent)
@@ -292,16 +293,7 @@ class RobustRiskControl:
         if not hasattr(self, "tau_") or self.min_count_ is None:
             raise NotCalibratedError("call calibrate() before predict_set()")
         checked = as_scores("scores", scores)
-        if checked.dtype != self.dtype_:
-            raise ValueError(
-                f"`scores` must have the dtype calibrated with, {self.dtype_}, got {checked.dtype}"
-            )
-        shape, wanted = checked.bits.shape, (self.n_classes_, self.n_test_samples_)
-        if len(shape) != 3 or shape[1:] != wanted:
-            raise ValueError(
-                f"`scores` must have shape (n, K, m') with (K, m') = {wanted}, "
-                f"as calibrated for, got {shape}"
-            )
+        check_test_scores(checked, self.dtype_, self.n_classes_, self.n_test_samples_)
         return decide(checked, self.tau_, self.min_count_)
 
     def predict_set_exact(self, probabilities: ArrayLike) -> Sets:
@@ -326,11 +318,7 @@ class RobustRiskControl:
         if not hasattr(self, "tau_") or self.min_count_ is not None:
             raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
         values = as_probabilities("probabilities", probabilities)
-        if values.ndim != 2 or values.shape[1] != self.n_classes_:
-            raise ValueError(
-                f"`probabilities` must have shape (n, K) with K = {self.n_classes_}, "
-                f"got {values.shape}"
-            )
+        check_label_shape("probabilities", values.shape, self.n_classes_)
         return np.asarray(values >= self.certified_p_)
 
     # ---- steps ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What calibration asks of prediction: fixed slopes on finer grids, p-fixed choices, tightness."""
+"""Conditions on prediction: fixed slopes on finer grids, p-fixed choices, tightness."""
 
 from fractions import Fraction
 from itertools import pairwise

@@ -96,7 +96,7 @@ def test_condition_q_on_a_grid_ten_times_finer(
 
 
 def test_the_plain_choice_without_a_lift_is_refused() -> None:
-    """What the tests above look for exists: Bernstein's operator is below v where v is concave."""
+    """The test above can fail: the plain losses are below v where v is concave."""
     curve = Curve.around(CERTIFICATES["gaussian"], 12, 16, 16)
     v = curve.prediction_failures(8, 16)
     plain = np.interp(np.arange(65) / 64, curve.p, v)
