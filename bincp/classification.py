@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
 from bincp._utils.bisection import last_double
 from bincp._utils.levels import Level, check_level
-from bincp._utils.validation import MAX_COUNT
+from bincp._utils.validation import MAX_COUNT, check_flag
 from bincp.balls import Ball
 from bincp.certificates import Certificate, as_certificate, certify
 from bincp.errors import AbstentionWarning
@@ -356,8 +356,7 @@ def _bound(
         raise ValueError(
             "`counts` must be votes of other draws than `selection_counts`, got the same array"
         )
-    if not isinstance(multiclass, bool):
-        raise TypeError(f"`multiclass` must be a bool, got {multiclass!r}")
+    check_flag("multiclass", multiclass)
     n_draws, n_labels = int(votes[0].sum()), votes.shape[1]
     level = check_level("alpha", alpha) / (n_labels if multiclass else 1)
     _warn_if_always_abstaining(votes, level, "alpha / K" if multiclass else "alpha", stacklevel=4)

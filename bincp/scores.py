@@ -425,7 +425,7 @@ def beyond_rounding(p: Values) -> Values:
 
 
 def _as_values(name: str, value: Values) -> Values:
-    values = value if is_tensor(value) else as_array(name, value)
+    values = _dense(name, value) if is_tensor(value) else as_array(name, value)
     dtype = str(values.dtype).removeprefix("torch.")
     if dtype not in SCORE_DTYPES:
         raise ValueError(
@@ -437,9 +437,19 @@ def _as_values(name: str, value: Values) -> Values:
     return values
 
 
+def _dense(name: str, tensor: Values) -> Values:
+    kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+    if tensor.device.type == "meta" or kind != "strided":
+        raise ValueError(
+            f"`{name}` must be a dense tensor that holds data, "
+            f"got a {kind} one on the device {str(tensor.device)!r}"
+        )
+    return tensor
+
+
 def _as_numbers(u: Values, p: Values) -> Values:
     """Return ``u`` as float64 that broadcasts against ``p``, where ``p`` is."""
-    numbers = u if is_tensor(u) and is_tensor(p) else as_array("u", u)
+    numbers = _dense("u", u) if is_tensor(u) and is_tensor(p) else as_array("u", u)
     name = str(numbers.dtype).removeprefix("torch.")
     if name != "bfloat16" and np.dtype(name).kind not in "fiu":
         raise TypeError(f"`u` must be real numbers, got dtype {numbers.dtype}")

@@ -85,12 +85,27 @@ def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
         if str(value.dtype) == "torch.bfloat16":
             return as_scores(name, value).values()
         return _memory(name, value)
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"`{name}` must be a plain array, got a masked array")
     try:
-        return np.asarray(value)
+        array = np.asanyarray(value)
     except ValueError as error:  # a ragged list
         raise ValueError(f"`{name}` must be a rectangular array: {error}") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # of what a list holds, or of an object that makes its own array
+        raise TypeError(
+            f"`{name}` must be an array, numbers in nested lists or a CPU tensor, "
+            f"got {type(value).__name__}, of which NumPy says: {error}"
+        ) from error
+    if isinstance(array, np.ma.MaskedArray) or _holds_masked(value, array.ndim):
+        raise TypeError(f"`{name}` must be a plain array, got a masked array")
+    return np.asarray(array)
+
+
+def _holds_masked(value: object, depth: int) -> bool:
+    """Say if a nested list holds a masked array, of which NumPy drops the mask."""
+    if isinstance(value, list | tuple) and depth:
+        return any(_holds_masked(item, depth - 1) for item in value)
+    return isinstance(value, np.ma.MaskedArray)
 
 
 def as_scores(name: str, value: ArrayLike) -> Scores:

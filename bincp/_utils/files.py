@@ -15,7 +15,10 @@ def replace_file(path: str | os.PathLike[str], write: Callable[[BinaryIO], objec
     it may not be written. A process that is killed while it writes leaves the old file, and may
     leave a hidden one that ends with ``.tmp``.
     """
-    target = Path(path).resolve()  # a symbolic link stays, and its target is replaced
+    try:
+        target = Path(path).resolve()  # a symbolic link stays, and what it points to is replaced
+    except RuntimeError as error:  # from Python 3.13 on, links in a circle fail as a file below
+        raise OSError(f"`path` must lead to a file, got {path}: {error}") from None
     mode = _mode_of(target, path)
     temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")  # threads may write to one path
     try:

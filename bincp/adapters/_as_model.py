@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bincp._utils.validation import check_flag
 from bincp.adapters._probabilities import log_probabilities
 
 if TYPE_CHECKING:
@@ -255,8 +256,7 @@ def _check_options(outputs: object, arrays: object) -> None:
         raise TypeError(f"`outputs` must be a string, got {outputs!r}")
     if outputs not in (None, *_OUTPUTS):
         raise ValueError(f"`outputs` must be 'logits' or 'probabilities', got {outputs!r}")
-    if not isinstance(arrays, bool):
-        raise TypeError(f"`arrays` must be a bool, got {arrays!r}")
+    check_flag("arrays", arrays)
 
 
 def _check_known(outputs: Outputs | None, known: Outputs, source: str) -> Outputs:

@@ -642,14 +642,15 @@ def _warn_if_trivial(rule: DecisionRule) -> None:
 
 def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
     """Return delta of a training-conditional guarantee, None for the marginal one."""
-    if guarantee == "marginal":
+    if isinstance(guarantee, str) and guarantee == "marginal":
         return None
     if not (isinstance(guarantee, tuple) and len(guarantee) == 2):
         raise ValueError(
             f'`guarantee` must be "marginal" or ("training-conditional", delta), got {guarantee!r}'
         )
     kind, delta = guarantee
-    if kind != "training-conditional" or correction != "mixture":
+    named = isinstance(kind, str) and kind == "training-conditional"
+    if not named or correction != "mixture":
         raise ValueError(
             '`guarantee` must be "marginal" or, with correction="mixture", '
             f'("training-conditional", delta), got {guarantee!r} with {correction!r}'

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_probabilities
-from bincp._utils.validation import check_probability, check_real
+from bincp._utils.validation import check_flag, check_probability, check_real
 from bincp.certificates._law import check_law
 from bincp.certificates._native_operators import native_operator
 from bincp.certificates._protocols import Bound, Operator
@@ -279,7 +279,7 @@ class Certificate:
         Raises
         ------
         TypeError
-            If `radius_fn` is not callable, or `r` not a real number.
+            If `radius_fn` is not callable, `r` not a real number, or `additive` not a bool.
         ValueError
             If `r` is negative or not finite.
         CertificateError
@@ -298,6 +298,7 @@ class Certificate:
         if not callable(radius_fn):
             raise TypeError(f"`radius_fn` must be callable, got {radius_fn!r}")
         distance = check_real("r", r, low=0)
+        check_flag("additive", additive)
         check_radius(radius_fn)
         name = "additive radius" if additive else "radius at 1/2"
         bounds = (AdditiveRadius if additive else HalfRadius)(radius_fn, distance)
@@ -333,7 +334,7 @@ class Certificate:
         Raises
         ------
         TypeError
-            If a bound is not callable.
+            If a bound is not callable, or `name` not a string.
         CertificateError
             If the pair breaks the law of certificates; the message names p.
 
@@ -346,6 +347,8 @@ class Certificate:
         for argument, bound in (("lower", lower), ("upper", upper)):
             if not (callable(bound) or (argument == "upper" and bound is None)):
                 raise TypeError(f"`{argument}` must be callable, got {bound!r}")
+        if not isinstance(name, str):
+            raise TypeError(f"`name` must be a string, got {name!r}")
         certificate = make_certificate(
             cls,
             PythonOperator(name, lower, upper),

@@ -12,16 +12,19 @@ A lock guards the registry. It is never held while code from outside runs: an im
 another thread, and that thread for the registry.
 """
 
+import hashlib
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from bincp._core._operators import Operator as CompiledOperator
+from bincp._utils.arrays import as_array, is_tensor
+from bincp._utils.validation import pairs
 from bincp.certificates._certificate import Certificate, make_certificate, taken_apart
 from bincp.certificates._law import check_law
 from bincp.certificates._native_operators import is_native, native_operator
@@ -32,6 +35,7 @@ from bincp.errors import CertificateError
 __all__ = ["certify", "register", "registered"]
 
 ENTRY_POINT_GROUP = "bincp.certificates"
+_MOST_ELEMENTS = 1000  # of an array that a description shows
 
 Factory = Callable[[Any, Any], Any]
 F = TypeVar("F", bound=Factory)
@@ -169,7 +173,7 @@ def _registration(
             raise TypeError(f"`factory` must be callable, got {factory!r}")
         entry = _Entry(factory, _origin(factory), checks_law)
         _check_free(pair)
-        for smoothing, ball in examples:
+        for smoothing, ball in pairs("examples", examples, "(smoothing, ball)"):
             _check_example(smoothing, ball, pair)
             _certificate_of(entry, smoothing, ball)
         with _lock:
@@ -313,25 +317,58 @@ def _inverted(ball: Any) -> Any:
 
 
 def _parameters(value: Any) -> dict[str, Any]:
-    return _plain(value) if is_dataclass(value) else {"type": type(value).__name__}
+    """Return the type and the parameters of a scheme or ball."""
+    parameters = {name: _plain(item) for name, item in _attributes(value)}
+    return {"type": type(value).__name__, **parameters}
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a dataclass, and all that the object holds if it is none itself.
+
+    A class may inherit the fields of a dataclass, such as `Smoothing`, and add attributes of its
+    own without being one.
+    """
+    if "__dataclass_fields__" in vars(type(value)):
+        yield from ((field.name, getattr(value, field.name)) for field in fields(value))
+        return
+    if isinstance(value, tuple):
+        yield "items", list(value)
+    state = object.__getstate__(value)
+    for attributes in state if isinstance(state, tuple) else (state,):  # by name, and in slots
+        yield from (attributes or {}).items()
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as a JSON value, or its repr where it has no such form."""
+    """Return a parameter as a JSON value; what has no such form, by its repr.
+
+    Two parameters with one description are taken for equal where a rule is checked against a
+    certificate. So arrays are not described by their repr, which rounds them and leaves out most
+    elements.
+    """
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else repr(value)
     if value is None or isinstance(value, bool | int | str):
         return value
-    if is_dataclass(value):
-        parameters = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        return {"type": type(value).__name__, **parameters}
+    if is_dataclass(value) and not isinstance(value, type):
+        return _parameters(value)
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, np.integer | np.floating):
         return _plain(value.item())
+    if isinstance(value, np.ndarray) or is_tensor(value):
+        return _plain_array(value)
     return repr(value)
+
+
+def _plain_array(value: Any) -> Any:
+    """Return the elements of an array, or a checksum of them where they are many."""
+    array = as_array("parameter", value.detach().cpu() if is_tensor(value) else value)
+    if array.size <= _MOST_ELEMENTS:
+        return _plain(array.tolist())
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": digest}
 
 
 def _check_free(pair: tuple[type, type]) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.validation import MAX_COUNT, check_integer
+from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP, SequentialRule
@@ -234,13 +234,19 @@ class RobustClassifier:
             As in `sample_scores`, and if the calibration set is empty.
         """
         ids = None if indices is None else _all_ids(indices)
-        all_scores, n_classes, start = [], None, 0
+        all_scores: list[npt.NDArray[np.floating[Any]]] = []
+        n_classes, start = None, 0
         for inputs, labels in _labelled_batches(x, y):
             own = None if ids is None else ids[start : start + _length(inputs)]
             job = self._job(inputs, self.n_samples, "calibration", own)
             scores, found = _engine.label_scores(job, labels)
             if n_classes not in (None, found):
                 raise ValueError(f"`model` must return {n_classes} logits as before, got {found}")
+            if all_scores and all_scores[0].dtype != scores.dtype:
+                raise ValueError(
+                    f"`model` must give scores of dtype {all_scores[0].dtype} as before, "
+                    f"got {scores.dtype}"
+                )
             all_scores.append(scores)
             n_classes, start = found, start + len(scores)
         if n_classes is None:
@@ -300,8 +306,7 @@ class RobustClassifier:
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
         for name, flag in (("sequential", sequential), ("curtail", curtail)):
-            if not isinstance(flag, bool):
-                raise TypeError(f"`{name}` must be a bool, got {flag!r}")
+            check_flag(name, flag)
         if sequential and not curtail:
             raise ValueError("`curtail` must be True for sequential prediction, got False")
         assert rule.n_test_samples_ is not None  # calibrated on samples

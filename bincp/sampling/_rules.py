@@ -52,7 +52,7 @@ def is_calibrated(rule: Rule) -> bool:
 def check_rule(rule: Any, certificate: Certificate) -> None:
     """Refuse a rule of another kind, of exact probabilities, or of another certificate."""
     missing = [name for name in _METHODS if not callable(getattr(rule, name, None))]
-    if missing or not hasattr(rule, "certificate_description"):
+    if missing or isinstance(rule, type) or not hasattr(rule, "certificate_description"):
         raise TypeError(
             f"`rule` must be a BinCP or have its methods {', '.join(_METHODS)}, got {rule!r}"
         )

@@ -808,7 +808,8 @@ def test_training_conditional_coverage_fails_for_few_calibration_sets(certificat
 
 
 def test_training_conditional_options():
-    for wrong in ["conditional", ("training-conditional",), ("marginal", 0.1), 0.1, None]:
+    one_word = np.array(["marginal"])
+    for wrong in ["conditional", ("training-conditional",), ("marginal", 0.1), 0.1, one_word]:
         with pytest.raises(ValueError, match="`guarantee` must be"):
             bincp.BinCP(GAUSSIAN, guarantee=wrong)
     with pytest.raises(ValueError, match="`delta` must be in"):

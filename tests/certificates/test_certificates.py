@@ -493,6 +493,13 @@ def test_bad_radius(
         Certificate.from_radius(radius, r, additive=additive)
 
 
+@pytest.mark.parametrize("additive", ["no", 0, None, np.False_])
+def test_a_declaration_is_true_or_false(additive: Any) -> None:
+    """What counts as true would claim more of the radius than was said."""
+    with pytest.raises(TypeError, match="`additive` must be a bool, got"):
+        Certificate.from_radius(gaussian_radius, 0.1, additive=additive)
+
+
 @pytest.mark.parametrize(
     ("radius", "message"),
     [
@@ -546,6 +553,8 @@ def test_bounds_must_be_callable(argument: str) -> None:
     bounds = {"lower": shift_down, "upper": shift_up, argument: 0.5}
     with pytest.raises(TypeError, match=f"`{argument}` must be callable, got 0.5"):
         Certificate.from_bounds(**bounds)
+    with pytest.raises(TypeError, match="`name` must be a string, got 3"):
+        Certificate.from_bounds(shift_down, name=3)  # type: ignore[arg-type]
 
 
 def test_lambdas_cannot_be_pickled_but_work() -> None:

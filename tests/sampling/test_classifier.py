@@ -142,6 +142,7 @@ class TestRule:
             ({"correction": "none"}, TypeError, "`rule` must be given without settings"),
             ({"n_samples": None}, TypeError, "`n_samples` must be given where `rule` is not calib"),
             ({"rule": None}, TypeError, "`alpha` must be given where `rule` is not"),
+            ({"rule": bincp.BinCP}, TypeError, "`rule` must be a BinCP or have .*, got <class"),
             ({"rule": 3}, TypeError, "`rule` must be a BinCP or have its methods .*, got 3"),
             ({"n_samples": 0}, ValueError, "`n_samples` must be in"),
         ],
@@ -170,6 +171,12 @@ class TestRule:
         mondrian = bincp.MondrianBinCP(certificate(), n_classes=K, alpha=0.2)
         with pytest.raises(TypeError, match="`rule` must be a BinCP or have its methods"):
             classifier(rule=mondrian, n_samples=8)
+
+    def test_a_rule_keeps_the_certificate_that_it_is_for(self):
+        rule = bincp.BinCP(certificate())
+        with pytest.raises(AttributeError):
+            rule.certificate = bincp.certify(Gaussian(5.0), L2(0.1))
+        assert rule.certificate_description == certificate().describe()
 
 
 class TestIds:
