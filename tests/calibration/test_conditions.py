@@ -281,3 +281,15 @@ def test_the_grid_grows_as_far_as_a_count_needs(
         alpha=level,
     )
     assert largest == k
+
+
+def test_a_grid_that_cannot_be_fine_enough_is_given_up_at_once() -> None:
+    """v = u + 1/4 for one sample of this noise, and the share 3/8 uses up alpha = 5/8 exactly."""
+    curve = Curve.around(bincp.certify(S.Uniform(0.5), B.L1(0.25)), 1, 1, 1)
+    v = curve.prediction_failures(1, 1)
+    full, level = Fraction(3, 8), Fraction(5, 8)
+    assert not MeanFailure(curve, 1, 1, full, level).allows(v)
+    assert MeanFailure(curve, 1, 1, full, level).parts(v) is None
+    parts = MeanFailure(curve, 1, 1, full - Fraction(1, 10_000), level).parts(v)
+    assert parts is not None
+    assert parts.max() > 1

@@ -139,3 +139,69 @@ def test_fields_must_agree_whatever_the_checksum_says(which, saved, tmp_path):
         path.write_text(json.dumps({**forged, "sha256": checksum(forged)}))
         with pytest.raises(ValueError, match="damaged"):
             read(path)
+
+
+HEX = float.hex
+EXACT = 6  # the rule of exact probabilities, behind the sampled ones
+CONTRADICTIONS = [
+    (0, {"correction": "mixed"}, "`correction` is not one that is known"),
+    (0, {"union": "both"}, "`union` is not one that is known"),
+    (4, {"p": "1/2"}, "at most one of `p` and `tau` may be given"),
+    (2, {"eta": "1/5"}, "`eta` must be below alpha"),
+    (3, {"delta": "1/10"}, "`delta` belongs to the mixture correction"),
+    (0, {"n_calibration_": 0}, "`n_calibration_` must be in"),
+    (0, {"n_calibration_": 2**31}, "`n_calibration_` must be in"),
+    (0, {"dtype_": None}, "the fields of sampled scores must be all given or all null"),
+    (0, {"min_count_": None}, "the fields of sampled scores must be all given or all null"),
+    (EXACT, {"p": "1/2"}, "`p` must not be given with exact probabilities"),
+    (EXACT, {"tau": HEX(0.25)}, "`tau_` must be the `tau` that was fixed"),
+    (EXACT, {"rank_": 9}, "`rank_` must be that of alpha and n"),
+    (EXACT, {"certified_p_": HEX(0.9)}, "probabilities must be in order"),
+    (EXACT, {"p_": None}, "a rank or a probability is missing"),
+    (EXACT, {"n_calibration_": 8, "rank_": 0}, "rank 0 accepts every label"),
+    (0, {"n_samples_": 2**31}, "m and m' must be in"),
+    (0, {"min_count_": 9}, "`min_count_` must be in [0, m']"),
+    (0, {"success_rank_": 9}, "`success_rank_` must be in [0, m]"),
+    (0, {"n_classes_": 0}, "`n_classes_` must be at least 1"),
+    (2, {"union": "per-bound", "n_classes_": None}, "`n_classes_` is missing"),
+    (0, {"dtype_": "float32"}, "`tau_` must be a value of the dtype in `dtype_`"),
+    (4, {"tau_": HEX(0.25)}, "`tau_` must be the `tau` that was fixed"),
+    (1, {"n_samples_": 4}, "count weights need m > m' and nothing fixed"),
+    (1, {"p": "1/2"}, "count weights need m > m' and nothing fixed"),
+    (1, {"tau_": HEX(-np.inf)}, "k is 0 where tau is -inf"),
+    (0, {"rank_": None}, "a rank or a probability is missing"),
+    (0, {"rank_": 11}, "`rank_` must be that of alpha and n"),
+    (0, {"rank_": 0}, "`rank_` must be that of alpha and n"),
+    (4, {"n_calibration_": 8, "rank_": 0}, "rank 0 accepts every label"),
+    (3, {"success_rank_": 5}, "`success_rank_` must be that of p and m"),
+    (0, {"success_rank_": 0}, "`success_rank_` must be at least 1"),
+    (
+        4,
+        {"n_calibration_": 8, "rank_": 0, "min_count_": 0, "tau_": HEX(-np.inf)},
+        "`success_rank_` must be 0 for rank 0",
+    ),
+    (0, {"p_": HEX(0.5)}, "`p_` must be t / m"),
+    (0, {"p_lower_": HEX(0.25)}, "`p_lower_` belongs to clopper-pearson alone"),
+    (2, {"p_lower_": None}, "`p_lower_` belongs to clopper-pearson alone"),
+    (0, {"certified_p_": HEX(1.0)}, "probabilities must be in order"),
+    (2, {"p_lower_": HEX(0.3)}, "`p_lower_` must be the confidence bound of t and m"),
+    (2, {"min_count_": 8}, "`min_count_` must be that of `certified_p_`"),
+    (3, {"min_count_": 1}, "`min_count_` must be that of `certified_p_`"),
+]
+
+
+@pytest.mark.parametrize(("which", "fields", "complaint"), CONTRADICTIONS)
+def test_each_contradiction_is_found_and_named(which, fields, complaint, saved, tmp_path):
+    path = tmp_path / "rule.json"
+    if which == EXACT:
+        rule = bincp.BinCP(CERTIFICATE).calibrate_exact(np.linspace(0.2, 1, 99), tau=0.5)
+        quiet(rule.save, path)
+        content = json.loads(path.read_text())
+    else:
+        content = json.loads(saved[which][0])
+    del content["sha256"]
+    assert all(content[name] != value for name, value in fields.items())
+    forged = {**content, **fields}
+    path.write_text(json.dumps({**forged, "sha256": checksum(forged)}))
+    with pytest.raises(ValueError, match=re.escape(f"damaged, {complaint}")):
+        read(path)
