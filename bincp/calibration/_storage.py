@@ -138,7 +138,12 @@ def read(path: str | os.PathLike[str]) -> tuple[DecisionRule, Certificate | None
 
     The certificate is None where it cannot be made again from its description.
     """
-    document = _parsed(path, _checked(path).read_bytes())
+    return parse(_checked(path).read_bytes(), path)
+
+
+def parse(data: bytes, path: str | os.PathLike[str]) -> tuple[DecisionRule, Certificate | None]:
+    """Return the rule and the certificate in the bytes of a file, which messages name."""
+    document = _parsed(path, data)
     if document.get("format") != FORMAT:
         raise ValueError(f"{path}: must be a file that BinCP.save wrote, got other JSON")
     _check_version(path, document.get("version"))

@@ -225,10 +225,6 @@ bincp_operator between_values = {
     BINCP_ABI_VERSION, sizeof(bincp_operator), "between values", bound_lower, bound_upper, &shift,
     between_fill, upper_fill,
 };
-bincp_operator between_values = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "between values", bound_lower, bound_upper, &shift,
-    between_fill, upper_fill,
-};
 bincp_operator lower_fill_only = {
     BINCP_ABI_VERSION,
     sizeof(bincp_operator),

@@ -9,7 +9,7 @@ import pytest
 
 import bincp
 from bincp import balls, smoothing
-from bincp.calibration._storage import checksum, read
+from bincp.calibration._storage import checksum, parse, read
 from support import quiet
 
 CERTIFICATE = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.12))
@@ -22,6 +22,7 @@ RULES = [
     ({"tau": 0.5}, 8),
     ({"guarantee": ("training-conditional", "0.1")}, 8),
 ]
+NUMBER = 100_000  # of mutated files
 TOKENS = [b"NaN", b"Infinity", b"9" * 5000, b"1e999", b"true", b"-0", b"1.0", b"null", b"7", b'"8"']
 LETTERS = ["\u0661", "\uff11", "\u200b", "\\u0031", "\ud7ff"]
 ENCODINGS = ["utf-16", "utf-32", "utf-8-sig", "utf-16-le"]
@@ -102,19 +103,18 @@ MUTATIONS = [
 ]
 
 
-@pytest.mark.parametrize("number", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_no_mutated_file_loads_as_another_rule(number, saved, tmp_path):
-    rng, path, refused = random.Random(number), tmp_path / "rule.json", 0
-    for i in range(number):
+def test_no_mutated_file_loads_as_another_rule(saved):
+    rng, refused = random.Random(0), 0
+    for i in range(NUMBER):
         data, rule = rng.choice(saved)
-        path.write_bytes(MUTATIONS[i % len(MUTATIONS)](data, rng))
+        mutated = MUTATIONS[i % len(MUTATIONS)](data, rng)
         try:
-            loaded, _ = read(path)
+            loaded, _ = parse(mutated, "rule.json")
         except ValueError:
             refused += 1
         else:
-            assert loaded == rule, path.read_bytes()
-    assert refused > 0.9 * number
+            assert loaded == rule, mutated
+    assert refused > 0.9 * NUMBER
 
 
 @pytest.mark.parametrize("which", range(len(RULES)), ids=[str(options) for options, _ in RULES])
