@@ -13,6 +13,9 @@ import numpy as np
 Level = int | float | str | Decimal | Fraction
 """A number that decides a rank. A float stands for its shortest decimal: 0.1 is 1/10."""
 
+TRUE_MIN = 5e-324
+"""The smallest positive double."""
+
 _MAX_EXPONENT = 400  # power of ten, beyond that of doubles; "1e-999999999" would fill the memory
 
 

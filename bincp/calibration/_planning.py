@@ -412,7 +412,7 @@ def plan(
     classes = None if n_classes is None else check_integer("n_classes", n_classes, low=1)
     spent = check_level("eta", eta)
 
-    t, rank, k = _mixture_rule(Setup(certificate, n, m, m_test, level), success)
+    t, rank, k = _planned_rule(Setup(certificate, n, m, m_test, level), success)
     compared = default_success_rank(certificate, m) if t is None else t
 
     def count(union: str) -> int:
@@ -440,7 +440,7 @@ def plan(
     )
 
 
-def _mixture_rule(setup: Setup, p: Fraction | None) -> tuple[int | None, int | None, int]:
+def _planned_rule(setup: Setup, p: Fraction | None) -> tuple[int | None, int | None, int]:
     """Return t, j and k as the mixture correction of `BinCP` will."""
     if setup.m > setup.m_test and p is None:
         weights = choose_weights(setup)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._core import _operators
+from bincp._utils.levels import TRUE_MIN
 
 Masses = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -25,7 +26,6 @@ MAX_REGIONS = 10**7
 
 _SCALE_BITS = 70
 _LOW_BITS = 40
-_TRUE_MIN = 5e-324
 _DIGITS = Context(prec=60)
 
 
@@ -86,7 +86,7 @@ def product(first: Regions, second: Regions) -> Regions:
             high,
             low,
             first.slack + second.slack + 2.0**-52,
-            2 * (first.tiny + second.tiny) + 2 * n * _TRUE_MIN,
+            2 * (first.tiny + second.tiny) + 2 * n * TRUE_MIN,
         )
     )
 
@@ -124,7 +124,7 @@ def _carried(high: Integers, low: Integers) -> tuple[Integers, Integers]:
 def _outer(first: Masses, second: Masses) -> Masses:
     masses: Masses = np.multiply.outer(first, second).ravel()
     possible = np.logical_and.outer(first > 0, second > 0).ravel()
-    masses[possible & (masses == 0)] = _TRUE_MIN
+    masses[possible & (masses == 0)] = TRUE_MIN
     return masses
 
 

@@ -70,6 +70,25 @@ static double load(bincp_score_type type, const char *p)
     }
 }
 
+/* The score of a type, among its bits as a half, its bits as a brain float, and its value. */
+static void store_one(bincp_score_type type, char *p, uint16_t half, uint16_t brain, double value)
+{
+    const float single = (float)value;
+    switch (type) {
+    case BINCP_FLOAT16:
+        memcpy(p, &half, 2);
+        break;
+    case BINCP_BFLOAT16:
+        memcpy(p, &brain, 2);
+        break;
+    case BINCP_FLOAT32:
+        memcpy(p, &single, 4);
+        break;
+    default:
+        memcpy(p, &value, 8);
+    }
+}
+
 /* A score from a small set, so that ties are common; zeros, infinities and subnormals are in it. */
 static void store_random(bincp_score_type type, char *p)
 {
@@ -81,20 +100,7 @@ static void store_random(bincp_score_type type, char *p)
         0.0,  -0.0, 1e-45, -1e-45, 0.5, -0.5, 0.75, (double)INFINITY, -(double)INFINITY,
         1e38, 0.7,  -1e38};
     const ptrdiff_t i = random_below(12);
-    const float single = (float)VALUES[i];
-    switch (type) {
-    case BINCP_FLOAT16:
-        memcpy(p, &HALVES[i], 2);
-        break;
-    case BINCP_BFLOAT16:
-        memcpy(p, &BRAINS[i], 2);
-        break;
-    case BINCP_FLOAT32:
-        memcpy(p, &single, 4);
-        break;
-    default:
-        memcpy(p, &VALUES[i], 8);
-    }
+    store_one(type, p, HALVES[i], BRAINS[i], VALUES[i]);
 }
 
 static void store_nan(bincp_score_type type, char *p)
@@ -102,21 +108,7 @@ static void store_nan(bincp_score_type type, char *p)
     static const uint16_t HALVES[] = {0x7c01, 0x7fff, 0xfc01, 0xffff};
     static const uint16_t BRAINS[] = {0x7f81, 0x7fff, 0xff81, 0xffff};
     const ptrdiff_t i = random_below(4);
-    const float single = i & 1 ? NAN : -NAN;
-    const double value = (double)single;
-    switch (type) {
-    case BINCP_FLOAT16:
-        memcpy(p, &HALVES[i], 2);
-        break;
-    case BINCP_BFLOAT16:
-        memcpy(p, &BRAINS[i], 2);
-        break;
-    case BINCP_FLOAT32:
-        memcpy(p, &single, 4);
-        break;
-    default:
-        memcpy(p, &value, 8);
-    }
+    store_one(type, p, HALVES[i], BRAINS[i], (double)(i & 1 ? NAN : -NAN));
 }
 
 static void *allocate(ptrdiff_t bytes)
