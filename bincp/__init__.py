@@ -31,6 +31,11 @@ eta      Share of alpha that confidence bounds spend on the error of sampling.
 A *decision rule* is (tau, k, m'). A *success* is a sampled score that reaches tau. The *clean*
 input is the one before the attack, and the *ball* is the set of inputs that the attack may reach
 from it.
+
+Functions keep no state and may be called from any number of threads, as long as no other thread
+writes to their arrays meanwhile; where that is allowed, too, the notes of the function say so. The
+notes of each class say what threads may do with one object. Pictures (`plots`, and the ``plot``
+methods) are for one thread at a time, as matplotlib is.
 """
 
 from bincp._utils import interrupt as _interrupt  # noqa: F401  # isort: skip  # before the others

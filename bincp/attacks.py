@@ -1,9 +1,9 @@
 """Attacks on smoothed models, which measure how much coverage an adversary can take in practice.
 
 An attack looks for the input of a ball at which the smoothed score of the true label is lowest: the
-mean score over draws of the noise, or the share of draws that reach a threshold. Coverage under
-attack is at least nominal whatever is tried; how far it falls below that of clean inputs says how
-much of the certified ball an adversary of this strength can use. No attack proves robustness.
+mean score over draws of the noise, or the share of draws that reach a threshold. Coverage stays at
+least nominal under any attack; its fall below that of clean inputs says how much of the certified
+ball an adversary of this strength can use. No attack proves robustness.
 
 The adversary of the guarantee does not know the test noise. Give the attack a seed of its own, not
 that of the classifier: then it optimises over noise of its own, as such an adversary would.
@@ -72,8 +72,8 @@ def project(perturbations: ArrayLike, ball: Ball) -> Doubles:
 
     Notes
     -----
-    The nearest in the Euclidean norm. For l1 the coordinates are moved towards zero by the one
-    amount that leaves a norm of r, which sorting finds [1]_.
+    "Nearest" means in the Euclidean norm. For l1 all coordinates move towards zero by the amount
+    that leaves a norm of r, which sorting finds [1]_.
 
     References
     ----------
@@ -177,10 +177,11 @@ def pgd(
 
     Notes
     -----
-    Steepest descent in the norm of the ball: along the gradient for l2, its sign for linf, and the
-    sign of the largest hundredth of its coordinates for l1, then projection, then the box. Noise is
-    keyed by (seed, position, draw), so the result does not depend on the batch size but through the
-    model. The gradient passes through the noise as if it were added.
+    A step goes along the steepest descent in the norm of the ball: the gradient for l2, its sign
+    for linf, and the sign of the largest hundredth of its coordinates for l1. It is projected onto
+    the ball and clipped to the box. Noise is keyed by (seed, position, draw), so the batch size
+    changes the result only through the model. The gradient passes through the noise as if it were
+    added.
 
     References
     ----------
@@ -257,7 +258,7 @@ def random_flips(
     smoothing : Smoothing
         The scheme of the classifier.
     ball : Flips
-        How many zeros may become ones and ones zeros.
+        The numbers of zeros that may become ones, and of ones that may become zeros.
     seed : int
         Seed of the adversary's noise and of the search, in [0, 2**64); not that of the classifier.
     n_samples : int, optional
@@ -309,7 +310,7 @@ def random_flips(
     y = _labels(labels, len(job.x))
 
     clean = job.x.reshape(len(job.x), -1).astype(bool)
-    flips = np.zeros_like(clean)  # of the best point so far
+    flips = np.zeros_like(clean)  # the flips of the best point so far
     lowest = _values(job, job.x, y, goal)
     searches = [np.random.default_rng([job.seed, row]) for row in range(len(clean))]
     for _ in range(n_steps):
@@ -332,7 +333,7 @@ def _check_norm_ball(ball: Ball) -> NormBall:
 
 
 def _projected(rows: Doubles, ball: NormBall) -> Doubles:
-    """Project rows (n, d); a row from outside ends inside by more than rounding can undo."""
+    """Project rows (n, d); a row from outside ends inside by more than the rounding."""
     radius = ball.r * (1 - (rows.shape[1] + 8) * _EPS)
     if isinstance(ball, Linf):
         return np.clip(rows, -radius, radius)
@@ -352,10 +353,10 @@ def _projected(rows: Doubles, ball: NormBall) -> Doubles:
 
 
 def _l1_sizes(sizes: Doubles, radius: float) -> Doubles:
-    """Move the sizes of each row towards zero by the one amount that leaves a sum of `radius`.
+    """Move the sizes of each row towards zero by the amount that leaves a sum of `radius`.
 
-    The new size of the largest coordinate is computed, not how far it moves: the difference of two
-    large numbers would cancel.
+    The new size of the largest coordinate is computed, not its move: the difference of two large
+    numbers would cancel.
     """
     behind = sizes - sizes.max(axis=1, keepdims=True)
     ranked = -np.sort(-behind, axis=1)
@@ -382,9 +383,9 @@ def _steepest(gradients: Doubles, ball: NormBall) -> Doubles:
 
 
 def _placed(x: FloatArray, deltas: Doubles, low: float, high: float) -> FloatArray:
-    """Return x + deltas in the box and in the dtype of x, no coordinate moved by more than asked.
+    """Return x + deltas in the box and in the dtype of x; no coordinate exceeds its delta.
 
-    Each is rounded towards x, so a norm of what was really added is at most that of `deltas`.
+    Each sum is rounded towards x, so the norm of the real change is at most that of `deltas`.
     """
     target = np.clip(x.astype(np.float64) + deltas, low, high)
     placed = target.astype(x.dtype)
@@ -438,7 +439,7 @@ def _smoothed(
 
     from bincp.sampling._modes import evaluation_mode
 
-    check_inputs(job.sampler, x)  # a step may leave the inputs that the scheme takes
+    check_inputs(job.sampler, x)  # a step may lead to inputs that the scheme refuses
     values, gradients = np.empty(len(x)), np.empty(x.shape)
     with evaluation_mode(job.model), torch.enable_grad():
         for rows in _chunks(job, len(x)):

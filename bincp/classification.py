@@ -2,12 +2,12 @@
 
 A smoothed classifier returns the label that most noisy copies of the input get. With votes drawn in
 two stages, to select a label and to bound its probability, it is certified by any `Certificate`
-where the worst probability over the ball stays above one half. This is what evaluations in the
-style of Cohen et al. (2019), of ART's randomised smoothing, or of sparse smoothing compute;
+where the worst probability over the ball stays above one half. Evaluations in the style of Cohen et
+al. (2019), of ART's randomised smoothing, or of sparse smoothing compute the same;
 `bincp.sampling.vote_counts` draws the votes.
 
-Counts are integers and bounds are in double precision. All of it holds for each input by itself,
-with probability at least ``1 - alpha`` over the votes.
+Counts are integers and bounds are in double precision. Every statement holds for each input by
+itself, with probability at least ``1 - alpha`` over the votes.
 """
 
 import math
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
 from bincp._utils.bisection import last_double
 from bincp._utils.levels import Level, check_level
-from bincp._utils.validation import MAX_COUNT
+from bincp._utils.validation import MAX_COUNT, check_flag
 from bincp.balls import Ball
 from bincp.certificates import Certificate, as_certificate, certify
 from bincp.errors import AbstentionWarning
@@ -42,20 +42,20 @@ ABSTAIN = -1
 """The label of an input on which the smoothed classifier abstains."""
 
 BallFamily = Callable[[float], Ball]
-"""A radius to a ball, e.g. ``bincp.balls.L2``."""
+"""A function of the radius that makes the ball, such as ``bincp.balls.L2``."""
 
 
 @dataclass(frozen=True)
 class CertifiedLabels:
-    """Labels of n inputs, and how far each is certified to stay.
+    """Labels of n inputs, and the radius within which each is certified.
 
     Parameters
     ----------
     labels : int64 array (n,)
         The label, or `ABSTAIN`.
     radii : float64 array (n,)
-        The label is the smoothed classifier's at every input of the ball of this radius; 0 where it
-        abstains.
+        The smoothed classifier gives the label at every input of the ball of this radius; 0 where
+        it abstains.
     p_lower : float64 array (n,)
         Confidence bound on the probability of the label that was selected, rounded down.
     """
@@ -99,7 +99,7 @@ def predict(counts: ArrayLike, *, alpha: Level = 0.001) -> npt.NDArray[np.int64]
 
     See Also
     --------
-    certified_labels : Labels with a radius.
+    certified_labels : Return labels with radii.
 
     Notes
     -----
@@ -121,7 +121,7 @@ def predict(counts: ArrayLike, *, alpha: Level = 0.001) -> npt.NDArray[np.int64]
     """
     votes = _as_votes("counts", counts)
     half = check_level("alpha", alpha) / 2
-    _warn_if_hopeless(votes, half, "alpha / 2", stacklevel=3)
+    _warn_if_always_abstaining(votes, half, "alpha / 2", stacklevel=3)
     ranked = np.sort(votes, axis=1)
     first = ranked[:, -1]
     leading = first + (ranked[:, -2] if votes.shape[1] > 1 else 0)
@@ -138,7 +138,7 @@ def certified_labels(
     alpha: Level = 0.001,
     multiclass: bool = False,
 ) -> CertifiedLabels:
-    """Return labels with the radius within which they are certified: CERTIFY of Cohen et al.
+    """Return labels with the radii within which they are certified: CERTIFY of Cohen et al.
 
     With probability at least ``1 - alpha`` over the votes, the smoothed classifier gives the label
     that is returned for an input, if any, to every input in the ball of its radius.
@@ -148,8 +148,8 @@ def certified_labels(
     selection_counts : int array (n, K)
         Votes that select the label, the first of those with most.
     counts : int array (n, K)
-        Votes that bound its probability, of draws that are independent of the selection: bounding
-        the winner by the votes that made it win is biased.
+        Votes that bound its probability, of draws that are independent of the selection: a bound
+        from the votes that made the label win would be too high.
     smoothing : Smoothing
         The scheme that the votes were drawn with.
     ball : callable
@@ -158,9 +158,9 @@ def certified_labels(
     alpha : int, float, str, Decimal or Fraction
         Error probability for an input, in (0, 1).
     multiclass : bool, optional
-        Bound the probability of each other label as well, all K at level ``alpha / K``, instead of
-        taking what the label leaves for that of one rival: a larger radius where several labels
-        share the rest, a smaller one where one has it all.
+        Bound the probability of each other label as well, all K at level ``alpha / K``. Else one
+        rival is taken to have the whole rest. True gives a larger radius where several labels share
+        the rest, and a smaller one where one label has it all.
 
     Returns
     -------
@@ -183,15 +183,15 @@ def certified_labels(
 
     See Also
     --------
-    is_certified : For one ball, of any kind.
-    certified_accuracy : The accuracy that is certified at each radius.
+    is_certified : Certify over one ball, of any kind.
+    certified_accuracy : Return the accuracy that is certified at each radius.
 
     Notes
     -----
-    The radius is the largest at which `is_certified` holds, by bisection to adjacent doubles that
-    returns the safe end. For Gaussian noise and l2 it is sigma Phi^-1(p_lower), or with
-    `multiclass` the sigma / 2 (Phi^-1(pA) - Phi^-1(pB)) of Theorem 1 in [1]_; its relative error is
-    that of the bounds, below 1e-9.
+    The radius is the largest at which `is_certified` holds, found by bisection to adjacent doubles,
+    of which the safe one is returned. For Gaussian noise and l2 it is sigma Phi^-1(p_lower), or
+    with `multiclass` the sigma / 2 (Phi^-1(pA) - Phi^-1(pB)) of Theorem 1 in [1]_; its relative
+    error is that of the bounds, below 1e-9.
 
     References
     ----------
@@ -230,7 +230,7 @@ def is_certified(
     alpha: Level = 0.001,
     multiclass: bool = False,
 ) -> npt.NDArray[np.bool_]:
-    """Say for which inputs the label is certified over one perturbation ball.
+    """Return for which inputs the label is certified over one perturbation ball.
 
     With probability at least ``1 - alpha`` over the votes, the smoothed classifier gives the
     selected label to every input in the ball around an input for which the answer is True.
@@ -264,10 +264,10 @@ def is_certified(
 
     Notes
     -----
-    With pA a lower bound on the probability of the label: certified if ``lower(pA) > 1/2``. With
-    `multiclass`, pB being the largest upper bound on that of another label, and at most 1 - pA:
-    certified if ``lower(pA) > upper(pB)``, `upper` over the same ball, that is, of
-    ``certificate.inverse()``.
+    Let pA be the lower bound on the probability of the label. The label is certified if
+    ``lower(pA) > 1/2``. With `multiclass`, let pB be the largest upper bound on the probability of
+    another label, at most 1 - pA. The label is certified if ``lower(pA) > upper(pB)``, where
+    `upper` is over the same ball, that is, of ``certificate.inverse()``.
 
     Examples
     --------
@@ -287,7 +287,7 @@ def is_certified(
 def certified_accuracy(
     labels: ArrayLike, radii: ArrayLike, true_labels: ArrayLike, at: ArrayLike
 ) -> npt.NDArray[np.float64]:
-    """Return the share of the inputs that are classified right and certified, at some radii.
+    """Return the share of the inputs that are classified right and certified at each radius.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def certified_accuracy(
             raise ValueError(f"`{name}` must have shape {own.shape}, got {values.shape}")
     if radius.ndim != 1:
         raise ValueError(f"`at` must have shape (q,), got {radius.shape}")
-    # How many of the radii of the inputs that are right reach each of those asked for.
+    # For each radius in `at`, count the inputs that are right and certified at least so far.
     right = np.sort(reach[own == truth])
     return (len(right) - np.searchsorted(right, radius, side="left")) / len(own)
 
@@ -337,11 +337,11 @@ def certified_accuracy(
 
 @dataclass(frozen=True)
 class _Bounds:
-    """The selected labels (n,), bounds on their probabilities, and on that of any other label."""
+    """The selected labels (n,), lower bounds on their probabilities, upper bounds on others."""
 
     labels: npt.NDArray[np.int64]
     own: npt.NDArray[np.float64]
-    rival: npt.NDArray[np.float64] | None  # None: no bound but what the label leaves
+    rival: npt.NDArray[np.float64] | None  # None: a rival may have all the rest
 
 
 def _bound(
@@ -356,11 +356,10 @@ def _bound(
         raise ValueError(
             "`counts` must be votes of other draws than `selection_counts`, got the same array"
         )
-    if not isinstance(multiclass, bool):
-        raise TypeError(f"`multiclass` must be a bool, got {multiclass!r}")
+    check_flag("multiclass", multiclass)
     n_draws, n_labels = int(votes[0].sum()), votes.shape[1]
     level = check_level("alpha", alpha) / (n_labels if multiclass else 1)
-    _warn_if_hopeless(votes, level, "alpha / K" if multiclass else "alpha", stacklevel=4)
+    _warn_if_always_abstaining(votes, level, "alpha / K" if multiclass else "alpha", stacklevel=4)
     labels = selection.argmax(axis=1)
     rows = np.arange(len(labels))
     own = np.asarray(clopper_pearson_lower(votes[rows, labels], n_draws, level))
@@ -376,7 +375,7 @@ def _bound(
 def _largest_radius(
     smoothing: Smoothing, ball: BallFamily, own: float, rival: float | None
 ) -> float:
-    """Return the largest radius at which the label is certified, minus infinity if none is."""
+    """Return the largest radius at which the label is certified, or minus infinity if none is."""
 
     def holds(radius: float) -> bool:
         certificate = certify(smoothing, ball(radius))
@@ -415,7 +414,7 @@ def _as_radii(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
     return radii.astype(np.float64)
 
 
-def _warn_if_hopeless(
+def _warn_if_always_abstaining(
     votes: npt.NDArray[np.int64], level: Fraction, what: str, *, stacklevel: int
 ) -> None:
     """Warn where even unanimous draws prove nothing: 2^-draws must be below the level."""

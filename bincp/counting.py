@@ -20,11 +20,11 @@ from bincp._utils.validation import MAX_COUNT, check_integer
 __all__ = ["count_exceedances", "decide", "kth_largest"]
 
 
-# A thread is worth starting for this many bytes of scores, some 1 ms of counting; below, its start
-# costs more than it saves.
+# A thread is started for at least this many bytes of scores, some 1 ms of counting; for fewer its
+# start costs more than it saves.
 _THREAD_BYTES = 1 << 25
-# An axis is worth cutting into parts of this length: rows so that the parts are of about equal
-# size, samples so that the counts that each part needs of its own are few.
+# An axis is cut into parts of at least this length: rows so that the parts are of about equal size,
+# samples so that the parts need few counts of their own.
 _PART_ROWS = 8
 _PART_SAMPLES = 256
 
@@ -52,9 +52,9 @@ def count_exceedances(
     axis : int, default=-1
         The axis of the samples.
     out : ndarray of int32, optional
-        Where to write the counts: C-contiguous, of the shape of the result, apart from `scores`.
+        Array for the counts: C-contiguous, of the shape of the result, not in memory of `scores`.
     n_threads : int, default=1
-        How many threads may share the work. Small work stays on one; the counts are the same.
+        Number of threads that may share the work. Small work stays on one; the counts are the same.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def decide(
     axis: int = -1,
     n_threads: int = 1,
 ) -> npt.NDArray[np.bool_]:
-    """Say which rows have at least a minimum count of scores at or above a threshold.
+    """Return which rows have at least a minimum count of scores at or above a threshold.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def decide(
     axis : int, default=-1
         The axis of the samples.
     n_threads : int, default=1
-        How many threads may share the work. Small work stays on one; the result is the same.
+        Number of threads that may share the work. Small work stays on one; the result is the same.
 
     Returns
     -------
@@ -140,12 +140,12 @@ def decide(
 
     See Also
     --------
-    count_exceedances : The counts themselves.
+    count_exceedances : Return the counts themselves.
 
     Notes
     -----
-    All scores are read, also where a part of them decides a row: leaving early is slower, and it
-    would miss a NaN.
+    All scores are read, also where a part of them decides a row: leaving early is slower and could
+    miss a NaN.
 
     Thread safety: as `count_exceedances`; `min_count` is copied as well.
 
@@ -174,7 +174,7 @@ def kth_largest(scores: ArrayLike, k: int, *, axis: int = -1) -> npt.NDArray[np.
     scores : array or CPU tensor of float16, bfloat16, float32 or float64, shape (..., m, ...)
         Scores, with the samples of a row along `axis`. Not modified; a copy is sorted.
     k : int
-        In [1, m]: 1 is the largest score.
+        Rank of the score, in [1, m]; 1 is the largest score.
     axis : int, default=-1
         The axis of the samples.
 
@@ -194,7 +194,7 @@ def kth_largest(scores: ArrayLike, k: int, *, axis: int = -1) -> npt.NDArray[np.
 
     Notes
     -----
-    At least k of the m scores reach the result, and fewer than k exceed it: with k = ceil(p m) it
+    At least k of the m scores reach the result, and fewer than k exceed it. With k = ceil(p m) it
     is the largest threshold that a share p of the scores reaches.
 
     Examples
@@ -225,7 +225,7 @@ def kth_largest(scores: ArrayLike, k: int, *, axis: int = -1) -> npt.NDArray[np.
 
 @dataclass(frozen=True)
 class _Rows:
-    """Checked arguments: what was given, its bits as (..., m), and one threshold for each row."""
+    """Checked arguments: the scores, their bits as (..., m), and one threshold for each row."""
 
     given: Scores
     bits: npt.NDArray[Any]
@@ -318,7 +318,7 @@ def _decide_rows(
 ) -> bool:
     """Fill ``decisions``; return whether a score is NaN."""
     by_samples, parts = _split(rows.bits, n_threads)
-    if by_samples:  # no part can decide alone
+    if by_samples:  # a part of the samples cannot decide a row
         counts = np.empty(rows.shape, np.int32)
         has_nan = _count_rows(rows, counts, n_threads)
         np.greater_equal(counts, least, out=decisions)
@@ -341,8 +341,8 @@ def _decide_rows(
 def _split(bits: npt.NDArray[Any], n_threads: int) -> tuple[bool, list[tuple[Any, ...]]]:
     """Cut (..., m) into one part for each thread.
 
-    Returns whether the samples are cut, and the indices of the parts; those of whole rows index
-    everything that has a place for each row.
+    Returns whether the samples are cut, and the indices of the parts. Indices of whole rows also
+    index the arrays that have a place for each row.
     """
     n_parts = min(n_threads, bits.nbytes // _THREAD_BYTES)
     if n_parts <= 1:
@@ -368,8 +368,8 @@ def _run(jobs: Sequence[Callable[[], bool]]) -> bool:
     first, *others = jobs
     if not others:
         return first()
-    # Imported late, for it costs as much as the rest of this module. A pool for each call, because
-    # one that is kept would not survive a fork; its start is small beside the work of a thread.
+    # Imported late, because it costs as much as the rest of this module. Each call has its own
+    # pool, because a kept pool would not survive a fork; its start costs little beside the work.
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(len(others)) as pool:

@@ -69,7 +69,7 @@ def clopper_pearson_lower(successes: ArrayLike, trials: ArrayLike, eta: Level | 
 
     See Also
     --------
-    clopper_pearson_upper : The mirror image, ``1 - lower(trials - successes)``.
+    clopper_pearson_upper : The upper bound, ``1 - lower(trials - successes)``.
 
     Notes
     -----
@@ -177,8 +177,9 @@ def hoeffding_lower(
 
     Notes
     -----
-    Rounded down: the worst case of any order of summation, ``m + 1`` units of 2.2e-16 times the
-    larger of ``|low|`` and ``|high|``, is subtracted from the mean. Theorem 1 of [1]_.
+    The bound is Theorem 1 of [1]_, rounded down: the worst case of any order of summation,
+    ``m + 1`` units of 2.2e-16 times the larger of ``|low|`` and ``|high|``, is subtracted from the
+    mean.
 
     References
     ----------
@@ -281,8 +282,8 @@ def bernstein_lower(
 
     Notes
     -----
-    Theorem 4 of [1]_, scaled to ``bounds``. Rounded down: mean and variance carry the worst case of
-    any order of summation, as in :func:`hoeffding_lower`.
+    The bound is Theorem 4 of [1]_, scaled to ``bounds`` and rounded down: mean and variance carry
+    the worst case of any order of summation, as in :func:`hoeffding_lower`.
 
     References
     ----------
@@ -377,12 +378,12 @@ def dkw_band(samples: ArrayLike, eta: Level, *, axis: int = -1) -> float:
 
     See Also
     --------
-    clopper_pearson_lower : Sharper, for the CDF at a single point.
+    clopper_pearson_lower : A sharper bound for the CDF at a single point.
 
     Notes
     -----
-    The Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant [1]_. One side alone has error
-    probability at most eta / 2.
+    The band is that of the Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant [1]_. One
+    side alone has error probability at most eta / 2.
 
     References
     ----------
@@ -457,7 +458,7 @@ def _check_at_most_trials(s: npt.NDArray[np.int64], m: npt.NDArray[np.int64]) ->
 def _look_up(
     s: npt.NDArray[np.int64], m: int, eta: float, *, lower: bool
 ) -> npt.NDArray[np.float64]:
-    """Compute all m + 1 bounds; a bound costs less than half of a single one there."""
+    """Compute all m + 1 bounds, each for less than half the cost of a single one."""
     table = np.empty(m + 1)
     _binomial.cp_table(m, eta, table if lower else None, None if lower else table)
     return table[s]
@@ -479,7 +480,7 @@ def _mean_bound(
     values = sample_values("samples", samples, axis, low, high)
     m = values.shape[-1]
     mean = np.asarray(values.mean(axis=-1, dtype=np.float64))
-    # m - 1 half units for the sum, in any order, and one each for the quotient and the bound.
+    # The sum errs by m - 1 half units, in any order, the quotient and the bound by one each.
     rounding = (m + 1) * EPS * max(abs(low), abs(high))
     spread = high - low
     margin = (
@@ -503,8 +504,8 @@ def _bernstein_width(
     if m == 1:
         return math.inf
     log_term = math.log(2) + _log_inverse(eta)
-    # Squares about the rounded mean add up to at least those about the mean itself; what is left
-    # to guard against is the rounding of a sum of m positive terms.
+    # Squares about the rounded mean add up to at least those about the mean itself. So only the
+    # rounding of a sum of m positive terms remains to be guarded against.
     squares = np.square((values - mean[..., np.newaxis]) / spread).sum(axis=-1)
     variance = squares / (m - 1) * (1 + (m + 8) * EPS)
     return np.asarray(np.sqrt(2 * variance * log_term / m) + 7 * log_term / (3 * (m - 1)))
@@ -541,7 +542,7 @@ def sample_values(
     axis = check_integer("axis", axis, low=-values.ndim, high=values.ndim - 1)
     if values.shape[axis] == 0:
         raise ValueError(f"`{name}` must hold at least one sample, got shape {values.shape}")
-    # In double precision, so that a float32 sample is compared as it is; written so that NaN fails.
+    # Compared in double precision, so that a float32 sample is not rounded; NaN fails.
     bad = ~((values >= np.float64(low)) & (values <= np.float64(high)))
     if bad.any():
         wanted = "not be NaN" if low == -math.inf else f"be in [{low:g}, {high:g}]"

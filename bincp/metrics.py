@@ -1,4 +1,4 @@
-"""How good prediction sets are: do they cover, and how small are they.
+"""Measures of prediction sets: coverage and size.
 
 Sets are boolean arrays (n, K), labels integers (n,) in [0, K). A measurement on a sample differs
 from the average: with n test points the standard error of the coverage is about
@@ -219,7 +219,7 @@ def false_negative_rate(sets: ArrayLike, labels: ArrayLike) -> npt.NDArray[np.fl
     Returns
     -------
     float64 array (n,)
-        In [0, 1], 0 for a point without labels; rounded up where it is not a double.
+        Shares in [0, 1], 0 for a point without labels; rounded up where it is not a double.
 
     Raises
     ------
@@ -257,7 +257,7 @@ def worst_slice_coverage(
 
     A slab holds the points with a <= v.x <= b. Over random directions v, the slab of least coverage
     among those with at least a share `delta` of the points is found on one part of the points, and
-    its coverage is measured on the others: on the points that it was chosen on it is too low.
+    its coverage is measured on the others: on the points that chose the slab it would be too low.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def worst_slice_coverage(
     least = math.ceil(least_share * n_search)
     worst = None
     for _ in range(n_directions):
-        # Not normalised: slabs are the same. Not by BLAS, where equal rows may differ in rounding.
+        # Directions need no norm of 1: slabs are the same. BLAS might round equal rows differently.
         position = np.einsum("ij,j->i", x, rng.standard_normal(x.shape[1]))
         slab = _worst_slab(position[searched], covered[searched], least)
         if worst is None or slab.coverage < worst.coverage:
@@ -347,8 +347,8 @@ def _worst_slab(
     """Return the slab of least coverage with at least ``least`` points.
 
     It is a run of sorted points that ends between different positions. The run that minimises
-    hits - ratio * points, for the ratio of the run before, has a smaller ratio, or that was the
-    least (Dinkelbach); the ratios are compared as integers.
+    hits - ratio * points, for the ratio of the run before, has a smaller ratio, unless that ratio
+    was the least (Dinkelbach). The ratios are compared as integers.
     """
     order = np.argsort(position)
     z, n = position[order], len(position)
@@ -422,7 +422,10 @@ def as_members(name: str, value: ArrayLike) -> Sets:
     """Return sets of labels as a boolean array (n, K), which may be empty."""
     members = as_array(name, value)
     if members.dtype != np.bool_:
-        raise TypeError(f"`{name}` must be boolean, got dtype {members.dtype}")
+        raise TypeError(
+            f"`{name}` must be boolean, of shape (n, K), got dtype {members.dtype} and shape "
+            f"{members.shape}"
+        )
     if members.ndim != 2:
         raise ValueError(f"`{name}` must have shape (n, K), got {members.shape}")
     return members

@@ -1,4 +1,4 @@
-"""Pictures of certificates; they need matplotlib."""
+"""Pictures of certificates; drawing needs matplotlib."""
 
 from collections.abc import Callable
 from os import PathLike
@@ -22,9 +22,9 @@ def plot_bounds(certificate: Certificate, target: "str | PathLike[str] | Axes") 
     Parameters
     ----------
     certificate : Certificate
-        For instance what :func:`bincp.certify` returns.
+        The certificate, as from :func:`bincp.certify`.
     target : str, path-like or matplotlib.axes.Axes
-        A file, whose ending says the format, or where to draw.
+        A file, whose ending says the format, or axes to draw in.
 
     Returns
     -------
@@ -76,9 +76,9 @@ def plot_radius(
     ball : callable
         Makes the ball of a radius, as in :func:`bincp.radii.certified_radius`.
     target : str, path-like or matplotlib.axes.Axes
-        A file, whose ending says the format, or where to draw.
+        A file, whose ending says the format, or axes to draw in.
     threshold : float
-        What the certified lower bound must reach, in (0, 1].
+        The certified lower bound must reach this value, in (0, 1].
 
     Returns
     -------
@@ -89,7 +89,7 @@ def plot_radius(
     ImportError
         If matplotlib is not installed.
     TypeError, ValueError, CertificateError
-        As in :func:`bincp.radii.certified_radius`; and of `target` as in :func:`plot_bounds`.
+        As in :func:`bincp.radii.certified_radius`, and for `target` as in :func:`plot_bounds`.
 
     Examples
     --------

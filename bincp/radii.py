@@ -1,4 +1,4 @@
-"""How much a probability certifies: largest radii, and grids of numbers of flips.
+"""The largest radii that a probability certifies, and grids of numbers of flips.
 
 A radius is certified for a probability if the certified lower bound over the ball of that radius
 reaches a threshold, 1/2 for the decision of a smoothed binary classifier.
@@ -22,7 +22,7 @@ from bincp.smoothing import SparseFlip
 
 __all__ = ["certified_count", "certified_radius", "flip_frontier", "flip_grid"]
 
-_MAX_GRID_CELLS = 10**10  # of convolution, over the whole grid; about ten seconds
+_MAX_GRID_CELLS = 10**10  # steps of convolution over the whole grid; about ten seconds
 
 
 def certified_radius(
@@ -39,16 +39,16 @@ def certified_radius(
         ``lambda r: bincp.balls.Linf(r, dim=784)``. The pair may come from any package; balls must
         grow with the radius, from 0 to the largest double.
     p : float or array_like
-        Probabilities in [0, 1] at the clean input, for a guarantee lower confidence bounds.
+        Probabilities in [0, 1] at the clean input; use lower confidence bounds for a guarantee.
     threshold : float
-        What the certified lower bound must reach, in (0, 1].
+        The certified lower bound must reach this value, in (0, 1].
 
     Returns
     -------
     float or ndarray of float64
-        Of the shape of `p`: the largest double r with ``lower(p) >= threshold`` over ``ball(r)``;
-        infinity if there is none larger. Minus infinity, the radius of no ball at all, where p
-        is below the threshold.
+        The largest double r with ``lower(p) >= threshold`` over ``ball(r)``, in the shape of `p`;
+        infinity if every radius is certified. Minus infinity, which is the radius of no ball,
+        where p is below the threshold.
 
     Raises
     ------
@@ -61,7 +61,8 @@ def certified_radius(
 
     Notes
     -----
-    Bisection on bit patterns down to adjacent doubles: some 60 certificates for each different p.
+    The radius is found by bisection on bit patterns down to adjacent doubles, which makes some 60
+    certificates for each different p.
 
     References
     ----------
@@ -97,17 +98,17 @@ def certified_count(
         Makes the ball of a whole number of changes, such as
         ``lambda r: bincp.balls.Flips(additions=r, deletions=0)``. Balls must grow with the number.
     p : float or array_like
-        Probabilities in [0, 1] at the clean input, for a guarantee lower confidence bounds.
+        Probabilities in [0, 1] at the clean input; use lower confidence bounds for a guarantee.
     limit : int
         Largest number that is tried, such as the number of coordinates, >= 0.
     threshold : float
-        What the certified lower bound must reach, in (0, 1].
+        The certified lower bound must reach this value, in (0, 1].
 
     Returns
     -------
     int or ndarray of int64
-        Of the shape of `p`: the largest r <= `limit` with ``lower(p) >= threshold`` over
-        ``ball(r)``; -1 where p is below the threshold.
+        The largest r <= `limit` with ``lower(p) >= threshold`` over ``ball(r)``, in the shape of
+        `p`; -1 where p is below the threshold.
 
     Raises
     ------
@@ -152,13 +153,13 @@ def flip_grid(
     additions, deletions : int
         Largest numbers of flips, >= 0.
     out : ndarray of float64, optional
-        C-contiguous array of the shape of the result to write to. Where calls are repeated it
-        saves what new memory costs, more than the bounds do.
+        C-contiguous array of the shape of the result to write to. It saves repeated calls the
+        cost of new memory, which is more than that of the bounds.
 
     Returns
     -------
     ndarray of float64, shape (additions + 1, deletions + 1, *p.shape)
-        Bounds at ``[a, d]``: those of ``certify(smoothing, Flips(a, d)).lower(p)``, bit by bit.
+        At ``[a, d]`` the bounds ``certify(smoothing, Flips(a, d)).lower(p)``, bit by bit.
 
     Raises
     ------
@@ -217,11 +218,11 @@ def flip_frontier(
     smoothing : SparseFlip
         The smoothing scheme.
     p : float or array_like
-        Probabilities in [0, 1] at the clean input, for a guarantee lower confidence bounds.
+        Probabilities in [0, 1] at the clean input; use lower confidence bounds for a guarantee.
     additions, deletions : int
         Largest numbers of flips that are looked at, >= 0.
     threshold : float
-        What the certified lower bound must reach, in (0, 1].
+        The certified lower bound must reach this value, in (0, 1].
 
     Returns
     -------
@@ -283,7 +284,7 @@ def _largest_whole(holds: Callable[[int], bool], limit: int) -> int:
 def _check_threshold(threshold: float) -> float:
     level = check_probability("threshold", threshold)
     if level == 0:
-        raise ValueError("`threshold` must be in (0, 1], got 0: that is certified at any radius")
+        raise ValueError("`threshold` must be in (0, 1], got 0, which every radius certifies")
     return level
 
 

@@ -1,8 +1,8 @@
-"""Conformity scores: how well a label agrees with the output of a model, larger is better.
+"""Conformity scores: how well a label agrees with the output of a model; larger is better.
 
 Every function maps values of shape (..., K) to scores of the same shape and dtype, for NumPy arrays
-(and what NumPy reads as one) and for torch tensors on any device. Scores are computed in float64
-where sums are involved, and rounded once.
+(and values that NumPy reads as one) and for torch tensors on any device. Scores are computed in
+float64 where sums are involved, and rounded once.
 """
 
 import inspect
@@ -69,7 +69,7 @@ def aps(probabilities: Values, u: Values) -> Values:
         Floating-point numbers in [0, 1].
     u : float, or array or tensor of shape (...) or (..., K)
         Numbers in [0, 1]. One number serves all labels of one evaluation of the model. 0 gives the
-        largest scores, and so the largest sets at a given threshold; draw it uniformly for exact
+        largest scores, and so the largest sets at a given threshold; uniform numbers give exact
         coverage. In smoothed sampling it is part of the noise: a new one for each evaluation.
 
     Returns
@@ -110,9 +110,10 @@ def raps(probabilities: Values, u: Values, *, penalty: float = 0.01, k_reg: int 
     u : float, or array or tensor of shape (...) or (..., K)
         As in `aps`.
     penalty : float, optional
-        Penalty a rank, at least 0. The default and that of `k_reg` are those of [1]_ on ImageNet.
+        Penalty for each rank, at least 0. Its default and that of `k_reg` are those of [1]_ on
+        ImageNet.
     k_reg : int, optional
-        Ranks that go without penalty, at least 0.
+        Number of ranks without penalty, at least 0.
 
     Returns
     -------
@@ -366,7 +367,7 @@ class _Ranking:
         xp = _namespace(self.ranked)
         before = xp.roll(xp.cumsum(_cast(self.ranked, np.float64), axis=-1), 1, -1)
         before[..., 0] = 0
-        # The sums do not decrease, so the largest at a start so far is that of the own group.
+        # The sums do not decrease, so the largest sum at a start so far is that of the own group.
         return self._by_label(_running_maximum(xp.where(self.starts, before, 0.0)))
 
     def rank(self) -> Values:
@@ -376,7 +377,7 @@ class _Ranking:
         places = xp.cumsum(xp.ones_like(self.order), axis=-1)
         is_last = xp.ones_like(self.starts)
         is_last[..., :-1] = self.starts[..., 1:]
-        # The last place of a group, from behind: the smallest last place at or after each place.
+        # The last place of the own group is the smallest last place at or after each place.
         to_go = xp.flip(xp.where(is_last, n_labels - places, 0), (-1,))
         return self._by_label(n_labels - xp.flip(_running_maximum(to_go), (-1,)))
 
@@ -405,7 +406,7 @@ def _as_probabilities(value: Values) -> Values:
 
 
 def clip_rounding(name: str, p: Values) -> Values:
-    """Return probabilities in [0, 1]; what is outside by rounding alone counts as 0 or 1."""
+    """Return probabilities in [0, 1]; values outside by rounding alone count as 0 or 1."""
     outside = (p < 0) | (p > 1)
     if not bool(outside.any()):
         return p
@@ -416,15 +417,15 @@ def clip_rounding(name: str, p: Values) -> Values:
 def beyond_rounding(p: Values) -> Values:
     """Return where numbers are further outside [0, 1] than the rounding of probabilities explains.
 
-    An average of probabilities may exceed 1 by a few units in the last place. Those of float32
-    count in float64, too: it may have been computed in float32 and widened.
+    An average of probabilities may exceed 1 by a few units in the last place. In float64 units of
+    float32 count, too: the average may have been computed in float32 and widened.
     """
     tolerance = 1e-2 if p.dtype.itemsize == 2 else 1e-6
     return (p < -tolerance) | (p > 1 + tolerance)
 
 
 def _as_values(name: str, value: Values) -> Values:
-    values = value if is_tensor(value) else as_array(name, value)
+    values = _dense(name, value) if is_tensor(value) else as_array(name, value)
     dtype = str(values.dtype).removeprefix("torch.")
     if dtype not in SCORE_DTYPES:
         raise ValueError(
@@ -436,9 +437,19 @@ def _as_values(name: str, value: Values) -> Values:
     return values
 
 
+def _dense(name: str, tensor: Values) -> Values:
+    kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+    if tensor.device.type == "meta" or kind != "strided":
+        raise ValueError(
+            f"`{name}` must be a dense tensor that holds data, "
+            f"got a {kind} one on the device {str(tensor.device)!r}"
+        )
+    return tensor
+
+
 def _as_numbers(u: Values, p: Values) -> Values:
     """Return ``u`` as float64 that broadcasts against ``p``, where ``p`` is."""
-    numbers = u if is_tensor(u) and is_tensor(p) else as_array("u", u)
+    numbers = _dense("u", u) if is_tensor(u) and is_tensor(p) else as_array("u", u)
     name = str(numbers.dtype).removeprefix("torch.")
     if name != "bfloat16" and np.dtype(name).kind not in "fiu":
         raise TypeError(f"`u` must be real numbers, got dtype {numbers.dtype}")
@@ -462,7 +473,7 @@ def _refuse(name: str, values: Values, bad: Values, wanted: str) -> None:
         raise ValueError(f"`{name}` must be {wanted}, got {float(values[bad][0])} {at}")
 
 
-# Functions that have different names in NumPy and in torch.
+# These functions have different names in NumPy and in torch.
 
 
 def _namespace(values: Values) -> Any:

@@ -1,4 +1,4 @@
-"""The wheel, built once a session; and the same examples of Hypothesis on every run of CI."""
+"""The wheel, built once a session, a registry of its own for a test, and settings of Hypothesis."""
 
 import os
 import subprocess
@@ -19,6 +19,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+@pytest.fixture
+def clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test register operators in a copy of the registry."""
+    from bincp.certificates import _registry
+
+    monkeypatch.setattr(_registry, "_entries", dict(_registry._entries))
 
 
 @pytest.fixture(scope="session")

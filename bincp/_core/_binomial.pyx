@@ -1,4 +1,4 @@
-"""The binomial kernels for Python and for `cimport`. Arguments are checked by the callers."""
+"""The binomial kernels for Python and for `cimport`; callers check the arguments."""
 
 from libc.stdint cimport int64_t
 
@@ -52,7 +52,7 @@ cdef void cp_fill_table(int64_t m, double eta, double *lower, double *upper) noe
 
 
 def cp_table(int64_t m, double eta, double[::1] lower_out, double[::1] upper_out):
-    """Fill `lower_out[s]` and `upper_out[s]`, s = 0..m; None leaves one of them out."""
+    """Fill `lower_out[s]` and `upper_out[s]`, s = 0..m; either may be None."""
     cdef double *lower = NULL
     cdef double *upper = NULL
     if lower_out is not None:

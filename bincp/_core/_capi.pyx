@@ -1,4 +1,4 @@
-"""The table of bincp/bincp.h, in a capsule: ``bincp_import`` is how C code gets it."""
+"""The table of bincp/bincp.h in a capsule, from which ``bincp_import`` gives it to C code."""
 
 from cpython.pycapsule cimport PyCapsule_New
 

@@ -82,7 +82,7 @@ cdef Py_ssize_t item_size(bincp_score_type dtype) noexcept:
 
 
 cdef int check_rows(str name, _Memory given, _Memory scores, Py_ssize_t size) except -1:
-    """Refuse what has no place for each row: a thread may have changed a shape meanwhile."""
+    """Refuse memory without a place for each row: a thread may have changed a shape meanwhile."""
     cdef int n_axes = scores.view.ndim - 1, a
     cdef bint fits = given.view.ndim == n_axes and given.view.itemsize == size
     for a in range(n_axes if fits else 0):

@@ -1,7 +1,6 @@
 """Operators from outside: functions given by their address, or a struct in a capsule.
 
-``bincp.certificates._native_operators`` finds the addresses, and has checked the types of the
-functions.
+``bincp.certificates._native_operators`` finds the addresses and checks the types of the functions.
 """
 
 from cpython.pycapsule cimport (
@@ -44,9 +43,9 @@ OPERATOR_CAPSULE = (<bytes> BINCP_OPERATOR_CAPSULE).decode()
 
 
 cdef class ForeignOperator(Operator):
-    """Two functions from outside; a value outside [0, 1] is a `CertificateError` that names p.
+    """Two functions from outside; a value outside [0, 1] raises a `CertificateError` with p.
 
-    It may be called from any number of threads at once if the functions may.
+    Any number of threads may call it at once if they may call the functions.
     """
 
     cdef bincp_foreign functions
@@ -54,14 +53,14 @@ cdef class ForeignOperator(Operator):
     cdef object kept  # the owners of the code and of the data of the functions
 
     def lower(self, double p):
-        """Worst-case probability over the ball."""
+        """Return the worst-case probability over the ball."""
         cdef double value = self.own.lower(p, self.own.params)
         if value != value:
             self.refuse(p, True)
         return value
 
     def upper(self, double p):
-        """Best-case probability over the inverted ball."""
+        """Return the best-case probability over the inverted ball."""
         cdef double value = self.own.upper(p, self.own.params)
         if value != value:
             self.refuse(p, False)
@@ -85,15 +84,15 @@ cdef class ForeignOperator(Operator):
         return 0
 
     cdef int refuse(self, double p, bint lower) except -1:
-        """Raise for a bound that is NaN, unless `p` is outside [0, 1], where it has to be."""
+        """Raise for a bound that is NaN, unless `p` is outside [0, 1], where every bound is NaN."""
         if not 0 <= p <= 1:
             return 0
         from bincp._core.exceptions import CertificateError
 
         if not lower and not bincp_function_is_given(&self.functions.upper):
             raise CertificateError(
-                f"upper({p!r}) is the inverse of lower, which must be in [0, 1], and is not on the "
-                "way to it")
+                f"upper({p!r}) is the inverse of lower, which must be in [0, 1] at each p that the "
+                "inversion evaluates, and is not")
         cdef const bincp_function *function = (
             &self.functions.lower if lower else &self.functions.upper)
         cdef str name = "lower" if lower else "upper"
@@ -167,7 +166,7 @@ cdef int check_fill(
     """Refuse a function for arrays that differs from the one for a single value, on a grid."""
     from bincp._core.exceptions import CertificateError
 
-    cdef double[1025] p, filled  # more than a function from outside gets at a time
+    cdef double[1025] p, filled  # more than one chunk of a function from outside
     cdef double single
     cdef int k
     for k in range(1025):

@@ -1,6 +1,6 @@
-"""Worst-case mixtures of binomials over arrays; arguments are validated by the Python layer above.
+"""Worst-case mixtures of binomials over arrays; the Python layer above checks the arguments.
 
-All arrays belong to one grid of probabilities and are of its length.
+All arrays belong to one grid of probabilities and have its length.
 """
 
 from libc.stdint cimport int64_t
@@ -26,7 +26,7 @@ cdef extern from "numerics/normal.h":
 
 
 def normal_quantile(double p):
-    """Phi^-1(p) for p in (0, 1)."""
+    """Return Phi^-1(p) for p in (0, 1)."""
     if p <= 0.5:
         return bincp_normal_tail_quantile(p)
     return -bincp_normal_tail_quantile(1.0 - p)

@@ -1,7 +1,7 @@
 """Rows of keyed noise on NumPy memory.
 
-Lengths, and sources that must be rows of ``x``, are checked here. That ids and draws are in range is
-for the caller to see to (`bincp.noise`): others make another key, and nothing worse.
+Lengths are checked here, and that sources are rows of ``x``. The caller (`bincp.noise`) checks the
+range of ids and draws; one out of range makes another key and breaks nothing else.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

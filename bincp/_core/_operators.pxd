@@ -9,6 +9,8 @@ cdef extern from "bincp/bincp.h":
     ctypedef double (*bincp_bound_fn)(double p, const void *params) noexcept nogil
     ctypedef void (*bincp_fill_fn)(
         const double *p, size_t n, const void *params, double *out) noexcept nogil
+    # Set all members of an operator of your own, or start from zeros (calloc, memset): Cython does
+    # not initialise those that `bincp_operator(...)` omits.
     ctypedef struct bincp_operator:
         uint32_t abi_version
         uint32_t struct_size
@@ -16,8 +18,8 @@ cdef extern from "bincp/bincp.h":
         bincp_bound_fn lower
         bincp_bound_fn upper
         const void *params
-        bincp_fill_fn lower_fill  # these two may be NULL, or beyond struct_size:
-        bincp_fill_fn upper_fill  # lower_fill and upper_fill, below, look
+        bincp_fill_fn lower_fill  # may be NULL or beyond struct_size, as upper_fill:
+        bincp_fill_fn upper_fill  # call the functions lower_fill and upper_fill, which check
 
 
 cdef class Operator:

@@ -1,4 +1,4 @@
-"""Built-in operators as Python objects. Arguments are validated by the Python layer above."""
+"""Built-in operators as Python objects; the Python layer above checks the arguments."""
 
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -108,7 +108,7 @@ cdef void upper_fill(
 cdef class Operator:
     """A compiled operator: two bounds that are called without the GIL.
 
-    It never changes after it was made, so any number of threads may call it at once.
+    It never changes once it is made, so any number of threads may call it at once.
     """
 
     def __cinit__(self):
@@ -132,11 +132,11 @@ cdef class Operator:
         return made
 
     def lower(self, double p):
-        """Worst-case probability over the ball, rounded down."""
+        """Return the worst-case probability over the ball, rounded down."""
         return self.ptr.lower(p, self.ptr.params)
 
     def upper(self, double p):
-        """Best-case probability over the inverted ball, rounded up."""
+        """Return the best-case probability over the inverted ball, rounded up."""
         return self.ptr.upper(p, self.ptr.params)
 
     def lower_fill(self, const double[::1] p, double[::1] out):
@@ -172,14 +172,14 @@ cdef void *allocate(size_t size) except NULL:
 
 
 cdef Operator with_storage(size_t size):
-    """Return an identity with ``size`` bytes of storage, for a factory to replace."""
+    """Return an identity with ``size`` bytes of storage, which a factory turns into its operator."""
     cdef Operator op = Operator()
     op.storage = allocate(size)
     return op
 
 
 def identity():
-    """Both bounds are p: no perturbation changes anything."""
+    """Return the operator whose bounds are p: no perturbation changes anything."""
     return Operator()
 
 
@@ -191,17 +191,17 @@ cdef Operator shift_operator(bincp_builtin kind, double shift):
 
 
 def gaussian(double shift):
-    """Phi(Phi^-1(p) -+ shift); ``shift`` >= 0 must have been rounded up."""
+    """Return the operator Phi(Phi^-1(p) -+ shift); ``shift`` >= 0 must have been rounded up."""
     return shift_operator(BINCP_GAUSSIAN, shift)
 
 
 def uniform(double shift):
-    """clip(p -+ shift, 0, 1); ``shift`` >= 0 must have been rounded up."""
+    """Return the operator clip(p -+ shift, 0, 1); ``shift`` >= 0 must have been rounded up."""
     return shift_operator(BINCP_UNIFORM, shift)
 
 
 def steps(double levels, double steps):
-    """clip(p -+ steps / levels, 0, 1), exact on counts; ``levels`` < 2^52, ``steps`` <= levels."""
+    """Return clip(p -+ steps / levels, 0, 1), exact on counts; levels < 2^52, steps <= levels."""
     cdef Operator op = with_storage(sizeof(bincp_steps))
     (<bincp_steps *> op.storage)[0] = bincp_steps(levels, steps)
     op.own = bincp_operator_make(BINCP_STEPS, op.storage)
@@ -209,12 +209,12 @@ def steps(double levels, double steps):
 
 
 def laplace(double shift):
-    """F(F^-1(p) -+ shift) of Laplace noise; ``shift`` >= 0 must have been rounded up."""
+    """Return F(F^-1(p) -+ shift) of Laplace noise; ``shift`` >= 0 must have been rounded up."""
     return shift_operator(BINCP_LAPLACE, shift)
 
 
 def laplace_or_uniform(double laplace_shift, double uniform_shift):
-    """The tighter of the two bounds at each p; both shifts must have been rounded up."""
+    """Return the tighter of the two bounds at each p; both shifts must have been rounded up."""
     cdef Operator op = with_storage(2 * sizeof(double))
     cdef double *shifts = <double *> op.storage
     shifts[0] = laplace_shift
@@ -224,12 +224,12 @@ def laplace_or_uniform(double laplace_shift, double uniform_shift):
 
 
 def half_power(double shift):
-    """Shift in the radius of exp(-sqrt(abs(x))); ``shift`` >= 0 must have been rounded up."""
+    """Return the shift in the radius of exp(-sqrt(abs(x))); ``shift`` >= 0 must have been rounded up."""
     return shift_operator(BINCP_HALF_POWER, shift)
 
 
 def exponential_power(double shift, double power, double gamma):
-    """F(F^-1(p) -+ shift) of exp(-abs(x)**power); ``gamma`` is gamma(1 + 1 / power)."""
+    """Return F(F^-1(p) -+ shift) of exp(-abs(x)**power); ``gamma`` is gamma(1 + 1 / power)."""
     cdef Operator op = location_operator(BINCP_EXPP, shift)
     cdef bincp_expp *law = &(<bincp_location *> op.storage).law.expp
     law.power, law.gamma = power, gamma
@@ -237,7 +237,7 @@ def exponential_power(double shift, double power, double gamma):
 
 
 def sech_power(double shift, double alpha, double norm):
-    """F(F^-1(p) -+ shift) of the density norm sech(x)**(2 alpha)."""
+    """Return F(F^-1(p) -+ shift) of the density norm sech(x)**(2 alpha)."""
     cdef Operator op = location_operator(BINCP_SECH, shift)
     cdef bincp_sech *law = &(<bincp_location *> op.storage).law.sech
     law.alpha, law.norm = alpha, norm
@@ -245,7 +245,7 @@ def sech_power(double shift, double alpha, double norm):
 
 
 def pareto(double shift, double gamma, double kappa):
-    """Shift in the Pareto radius; ``gamma`` is 1 + 1 / a, ``kappa`` psi(1 / gamma) - psi(1)."""
+    """Return the shift in the Pareto radius; gamma = 1 + 1 / a, kappa = psi(1 / gamma) - psi(1)."""
     cdef Operator op = location_operator(BINCP_PARETO, shift)
     cdef bincp_pareto *law = &(<bincp_location *> op.storage).law.pareto
     law.gamma, law.kappa = gamma, kappa
@@ -253,7 +253,7 @@ def pareto(double shift, double gamma, double kappa):
 
 
 cdef Operator location_operator(bincp_builtin kind, double shift):
-    """Return an operator whose parameters, apart from the shift, are for the caller to fill in."""
+    """Return an operator with this shift; the caller fills in the other parameters."""
     cdef Operator op = with_storage(sizeof(bincp_location))
     (<bincp_location *> op.storage).shift = shift
     op.own = bincp_operator_make(kind, op.storage)
@@ -261,7 +261,7 @@ cdef Operator location_operator(bincp_builtin kind, double shift):
 
 
 def regions(const double[::1] clean, const double[::1] perturbed, double slack, double tiny):
-    """Fractional knapsack over masses in decreasing order of clean / perturbed."""
+    """Return the fractional knapsack over masses in decreasing order of clean / perturbed."""
     cdef size_t n = <size_t> clean.shape[0]
     if n == 0 or perturbed.shape[0] != clean.shape[0]:
         raise ValueError(
@@ -277,7 +277,7 @@ def regions(const double[::1] clean, const double[::1] perturbed, double slack, 
 
 
 def sparse(size_t additions, size_t deletions, double p_plus, double p_minus):
-    """Knapsack over the regions of sparse flips; the identity where all ratios are 1."""
+    """Return the knapsack over the regions of sparse flips; the identity if all ratios are 1."""
     if bincp_sparse_is_identity(additions, deletions, p_plus, p_minus):
         return identity()
     cdef Operator op = with_storage(bincp_operator_regions_bytes(additions + deletions + 1))
@@ -322,7 +322,7 @@ def sparse_grid(
 ):
     """Write the lower bounds of i additions and j deletions at increasing ``p`` to ``out[i, j]``.
 
-    ``p[s]`` goes to the place ``order[s]``; without an order, to its own.
+    The bound of ``p[s]`` goes to the place ``order[s]``, or without an order to place s.
     """
     cdef size_t m = <size_t> p.shape[0]
     if out.shape[2] != p.shape[0] or (order is not None and order.shape[0] != p.shape[0]):

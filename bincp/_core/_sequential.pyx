@@ -1,4 +1,4 @@
-"""Sequential tests over arrays; boundaries and inputs are validated by the Python layer above."""
+"""Sequential tests over arrays; the Python layer above checks boundaries and inputs."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -48,7 +48,7 @@ cdef Py_ssize_t sequential_replay(
 
 
 def scratch_size(int32_t m):
-    """Return the doubles of scratch memory that `exits` needs for m draws."""
+    """Return how many doubles of scratch memory `exits` needs for m draws."""
     return BINCP_SEQUENTIAL_SCRATCH(m)
 
 
@@ -89,8 +89,8 @@ def replay(
 ):
     """Play one draw of input inputs[r] for each row of hits, in order, and update the state.
 
-    An input that does not exist, or that has had its m draws, is a ValueError; the rows before it
-    have been played.
+    Raises ValueError for an input that does not exist, or that has had its m draws, after the rows
+    before it have been played.
     """
     cdef Py_ssize_t n_rows = hits.shape[0], n_labels = hits.shape[1], played
     cdef int32_t m = check_boundaries(accept.shape[0], reject.shape[0])

@@ -1,1 +1,1 @@
-"""What every room uses: arrays and numbers from callers, exact levels, files, pictures."""
+"""Shared tools: checks of arrays and numbers from callers, exact levels, files, pictures."""

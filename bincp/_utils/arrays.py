@@ -1,7 +1,7 @@
-"""The array edge: NumPy arrays and CPU torch tensors in, NumPy memory out.
+"""Arguments as NumPy memory: arrays, lists and CPU torch tensors are checked and converted here.
 
 Another thread may write to an array while it is checked and used. Small arrays (probabilities,
-counts, ids) are therefore copied before they are checked: what was checked is what is used.
+counts, ids) are therefore copied before they are checked, so that the checked values are used.
 Scores and the inputs of models are large and never copied. Their shape and dtype are fixed by a
 view; their values may change, and then the result means nothing, but no compiled function reads or
 writes out of bounds.
@@ -27,7 +27,7 @@ _NAMES = {np.dtype(name): name for name in SCORE_DTYPES if name != "bfloat16"}
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores as memory and meaning, and the argument that they came in.
+    """Scores as memory with a dtype, and the name of their argument.
 
     ``bits`` has dtype float16, float32 or float64; bfloat16, which NumPy lacks, is held as uint16.
     The functions of `bincp.counting` take an object of this class for checked scores, and their
@@ -39,7 +39,7 @@ class Scores:
     name: str = "scores"
 
     def values(self) -> npt.NDArray[np.floating[Any]]:
-        """Return the scores as floats: a view, but for bfloat16, which widens to float32."""
+        """Return the scores as floats: a view, or for bfloat16 a copy in float32."""
         return widen_bfloat16(self.bits) if self.dtype == "bfloat16" else self.bits
 
     def rows(self, index: Any) -> "Scores":
@@ -55,14 +55,14 @@ def widen_bfloat16(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
 def round_to(dtype: str, value: npt.ArrayLike) -> npt.NDArray[np.floating[Any]]:
     """Round to the nearest value of a score dtype; bfloat16 comes back as exact float32.
 
-    What is beyond the range becomes an infinity, and NaN stays NaN.
+    Values beyond the range become infinities, and NaN stays NaN.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return _to_bfloat16(value) if dtype == "bfloat16" else np.asarray(value).astype(dtype)
 
 
 def _to_bfloat16(value: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    # Two roundings (to float32, then to bfloat16) would not be one: round to odd in between.
+    # Rounding to float32 and then to bfloat16 could err: the first rounding is to odd.
     exact = np.asarray(value, dtype=np.float64)
     nearest = exact.astype(np.float32)
     toward_zero = np.where(
@@ -80,24 +80,39 @@ def _to_bfloat16(value: npt.ArrayLike) -> npt.NDArray[np.float32]:
 
 
 def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
-    """Return ``value`` as a NumPy array; only bfloat16 tensors are copied, and lists."""
+    """Return ``value`` as a NumPy array; only bfloat16 tensors and lists are copied."""
     if is_tensor(value):
         if str(value.dtype) == "torch.bfloat16":
             return as_scores(name, value).values()
         return _memory(name, value)
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"`{name}` must be a plain array, got a masked array")
     try:
-        return np.asarray(value)
+        array = np.asanyarray(value)
     except ValueError as error:  # a ragged list
         raise ValueError(f"`{name}` must be a rectangular array: {error}") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # of what a list holds, or of an object that makes its own array
+        raise TypeError(
+            f"`{name}` must be an array, numbers in nested lists or a CPU tensor, "
+            f"got {type(value).__name__}, of which NumPy says: {error}"
+        ) from error
+    if isinstance(array, np.ma.MaskedArray) or _holds_masked(value, array.ndim):
+        raise TypeError(f"`{name}` must be a plain array, got a masked array")
+    return np.asarray(array)
+
+
+def _holds_masked(value: object, depth: int) -> bool:
+    """Say if a nested list holds a masked array, of which NumPy drops the mask."""
+    if isinstance(value, list | tuple) and depth:
+        return any(_holds_masked(item, depth - 1) for item in value)
+    return isinstance(value, np.ma.MaskedArray)
 
 
 def as_scores(name: str, value: ArrayLike) -> Scores:
     """Return floating-point scores of one of the four score dtypes, as a view of their memory.
 
-    The view is ours: nobody else can change its shape or dtype between the checks and the kernel.
-    Scores that are checked already are returned as they are.
+    The view is new, so no other code can change its shape or dtype between the checks and the
+    kernel. Scores that are checked already are returned as they are.
     """
     if isinstance(value, Scores):
         return value
@@ -144,7 +159,7 @@ def as_probabilities(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def where(mask: npt.NDArray[np.bool_]) -> str:
-    """Say where the first True of ``mask`` is."""
+    """Return where the first True of ``mask`` is, in words for a message."""
     if mask.ndim == 0:
         return "as the scalar"
     index = np.unravel_index(int(np.argmax(mask)), mask.shape)
@@ -152,7 +167,7 @@ def where(mask: npt.NDArray[np.bool_]) -> str:
 
 
 def is_tensor(value: object) -> bool:
-    """Say if ``value`` is a torch tensor, on any device."""
+    """Return whether ``value`` is a torch tensor, on any device."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 

@@ -1,4 +1,4 @@
-"""Bisection, over integers and over doubles: the one place where a switch is searched for.
+"""Bisection over integers and over doubles.
 
 ``holds`` is true up to a switch and false beyond it. Both searches end at adjacent values, so a
 caller can take the safe end.
@@ -24,14 +24,17 @@ def last_integer(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def first_integer(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first integer in [low, high] from which on ``holds``, or ``high + 1`` if none."""
+    """Return the first integer in [low, high] where ``holds`` is true, or ``high + 1`` if none.
+
+    Here ``holds`` is false up to a switch and true beyond it.
+    """
     return last_integer(lambda i: not holds(i), low, high) + 1
 
 
 def bracket_doubles(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
     """Return the adjacent doubles between which ``holds`` turns from true (at ``low``) to false.
 
-    ``low`` is at least 0. The bit patterns are bisected, which order non-negative doubles: at most
+    ``low`` is at least 0. The bit patterns, which order non-negative doubles, are bisected: at most
     63 steps at any scale. If ``holds`` is true at ``high`` as well, both ends are ``high``.
     """
     if holds(high):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def draw(fill: Callable[["Axes"], None], target: "str | PathLike[str] | Axes") -> "Axes":
-    """Call `fill` with the axes that `target` is, or with new ones that are saved there."""
+    """Call `fill` with the axes `target`, or with new axes that are saved to the file `target`."""
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

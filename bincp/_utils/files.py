@@ -1,4 +1,4 @@
-"""Files are replaced whole or not at all."""
+"""Replace a file as a whole, or leave it as it was."""
 
 import os
 import stat
@@ -15,7 +15,10 @@ def replace_file(path: str | os.PathLike[str], write: Callable[[BinaryIO], objec
     it may not be written. A process that is killed while it writes leaves the old file, and may
     leave a hidden one that ends with ``.tmp``.
     """
-    target = Path(path).resolve()  # a symbolic link stays, and what it points to is replaced
+    try:
+        target = Path(path).resolve()  # a symbolic link stays, and what it points to is replaced
+    except RuntimeError as error:  # from Python 3.13 on, links in a circle fail as a file below
+        raise OSError(f"`path` must lead to a file, got {path}: {error}") from None
     mode = _mode_of(target, path)
     temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")  # threads may write to one path
     try:
@@ -42,7 +45,7 @@ def _mode_of(target: Path, path: str | os.PathLike[str]) -> int | None:
 
 
 def _created(path: Path, mode: int | None) -> BinaryIO:
-    """Open a new file for writing; with a mode nobody else can read it before it has that mode."""
+    """Open a new file for writing; given a mode, nobody else can read it before it has the mode."""
     if mode is None:
         return open(path, "xb")
     stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o600), "wb")
@@ -55,7 +58,7 @@ def _created(path: Path, mode: int | None) -> BinaryIO:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Ask for the new name to be on the disk, too, where folders can be synchronised."""
+    """Write the new name to the disk, too, where folders can be synchronised."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,4 +1,4 @@
-"""Where the C header of the installed package is."""
+"""The directory of the C header of the installed package."""
 
 from pathlib import Path
 

@@ -3,8 +3,8 @@
 `bincp.cli.main` catches an interrupt, but it runs only after the package has been imported, which
 takes a large part of a second. So the package imports this module first, and until `main` starts,
 Ctrl-C ends the process as it ends a C program: no file is open yet. (An exception would not do:
-extension modules that are interrupted in their import turn it into others.) In any other program
-than the command this module changes nothing.
+extension modules that are interrupted in their import turn it into others.) This module changes
+only the command, no other program.
 """
 
 import signal
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def _is_the_command() -> bool:
-    """Say if this process is ``bincp ...`` or ``python -m bincp ...``."""
+    """Return whether this process is ``bincp ...`` or ``python -m bincp ...``."""
     started = sys.argv[0] if sys.argv else ""  # "-m" while Python looks for the module to run
     return "bincp" in sys.orig_argv if started == "-m" else Path(started).stem == "bincp"
 

@@ -1,7 +1,7 @@
-"""Exact arithmetic on levels: every rank is decided on the decimal that the user wrote.
+"""Exact arithmetic on levels: every rank follows from the decimal that the user wrote.
 
 ``floor(alpha * (n + 1))`` in floating point misses the exact rank for some pairs (n = 9 and
-alpha = 1 - 0.9, for one), and a rank that is one too large loses the guarantee.
+alpha = 1 - 0.9, for example), and a rank that is one too large loses the guarantee.
 """
 
 import math
@@ -13,7 +13,10 @@ import numpy as np
 Level = int | float | str | Decimal | Fraction
 """A number that decides a rank. A float stands for its shortest decimal: 0.1 is 1/10."""
 
-_MAX_EXPONENT = 400  # of ten, beyond that of doubles; "1e-999999999" would fill the memory
+TRUE_MIN = 5e-324
+"""The smallest positive double."""
+
+_MAX_EXPONENT = 400  # power of ten, beyond that of doubles; "1e-999999999" would fill the memory
 
 
 def as_fraction(name: str, value: Level) -> Fraction:
@@ -34,7 +37,7 @@ def as_fraction(name: str, value: Level) -> Fraction:
 
 
 def _written(name: str, value: int | float | str | Decimal) -> str:
-    """Return a number as it was written, whatever a subclass prints instead."""
+    """Return a number as it was written, also where a subclass prints it in another form."""
     if isinstance(value, float):
         return float.__repr__(value)
     if isinstance(value, int) and abs(value) > 10**_MAX_EXPONENT:

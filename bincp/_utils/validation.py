@@ -1,12 +1,14 @@
 """Checks of scalar arguments. Errors name the argument, what it must be, and what it got.
 
 Each check returns the value as a Python number. Use that number and not the argument: the scalars
-of NumPy overflow, and tensors are no numbers to most functions.
+of NumPy overflow, and most functions do not take tensors for numbers.
 """
 
 import math
 import operator
+from collections.abc import Iterable, Iterator
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -63,12 +65,31 @@ def check_threshold(name: str, value: object) -> float:
     return number
 
 
+def check_flag(name: str, value: object) -> bool:
+    """Return ``value``, which must be True or False: other objects are true, "no" among them."""
+    if not isinstance(value, bool):
+        raise TypeError(f"`{name}` must be a bool, got {value!r}")
+    return value
+
+
+def pairs(name: str, values: object, wanted: str) -> Iterator[tuple[Any, Any]]:
+    """Yield what must be pairs."""
+    if not isinstance(values, Iterable):
+        raise TypeError(f"`{name}` must be an iterable of pairs {wanted}, got {values!r}")
+    for pair in values:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise TypeError(f"`{name}` must be pairs {wanted}, got {pair!r}")
+        yield pair[0], pair[1]
+
+
 def _as_float(name: str, value: object) -> float:
-    """Return ``value`` as a float, and refuse numbers between two doubles: none is rounded."""
+    """Return ``value`` as a float; refuse numbers between two doubles instead of rounding them."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a real number, got {value!r}")
     try:
         number = float(value)
+    except TypeError:  # a time of NumPy counts as an integer, and is none
+        raise TypeError(f"`{name}` must be a real number, got {value!r}") from None
     except OverflowError:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]
     if number != value and not math.isnan(number):

@@ -1,3 +1,3 @@
-"""The version of the package: the one place where it is written."""
+"""The version of the package, which is written only here."""
 
 __version__ = "0.2.0.dev0"

@@ -3,7 +3,7 @@
 A model of `bincp.sampling` maps a batch of noisy inputs to logits, as torch tensors. `as_model`
 makes one from a torch module, a scikit-learn classifier, an estimator of the Adversarial Robustness
 Toolbox (ART), or a function of NumPy arrays; `sample_scores`, `count_scores`, `vote_counts` and
-`RobustClassifier` call it on the model that they are given, so it is needed only for its options.
+`RobustClassifier` call it on their model, so users need it only for its options.
 
 Noise is added before the model sees the input: the scaling of a scikit-learn pipeline and ART's
 ``preprocessing`` and ``preprocessing_defences`` act on the noisy input, which the certificate

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bincp._utils.validation import check_flag
 from bincp.adapters._probabilities import log_probabilities
 
 if TYPE_CHECKING:
     import torch
 
 ModelLike: TypeAlias = Any
-"""A torch module or function, a scikit-learn classifier, an ART classifier, or `as_model`'s."""
+"""A torch module or function, a classifier of scikit-learn or ART, or a result of `as_model`."""
 
 Model: TypeAlias = Callable[["torch.Tensor"], "torch.Tensor"]
-"""A batch (b, ...) to logits (b, K)."""
+"""A function of a batch (b, ...) that returns logits (b, K)."""
 
 Outputs: TypeAlias = Literal["logits", "probabilities"]
 
@@ -49,7 +50,7 @@ def as_model(
         counts as 0 or 1. The kind is known for scikit-learn and ART's scikit-learn estimators, and
         taken to be logits for torch modules and functions. It must be given for other estimators of
         ART, whose ``predict`` passes on the output of the wrapped network. The sets are valid
-        either way, but with the wrong kind they are larger than they need be.
+        either way, but larger than necessary with the wrong kind.
     classes : sequence, optional
         For scikit-learn models, also inside ART: the class of each label, so that label k is the
         model's class ``classes[k]``. Needed where ``classes_`` is not 0, 1, ..., K - 1.
@@ -60,7 +61,7 @@ def as_model(
     -------
     callable
         Maps a batch (b, ...) to logits (b, K). A torch module or function of logits is returned as
-        it is. No other model has gradients, nor follows `device`: batches are copied to the CPU.
+        it is. Other models have no gradients and ignore `device`: batches are copied to the CPU.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def as_model(
 
 @dataclass(frozen=True)
 class _ArrayModel:
-    """A function of NumPy arrays as a model: copied to the CPU, called, copied back."""
+    """A function of NumPy arrays as a model: batches are copied to the CPU, results back."""
 
     name: str
     function: Callable[[npt.NDArray[Any]], Any]
@@ -137,7 +138,7 @@ class _ArrayModel:
             values = values[:, self.columns]
         if self.outputs == "probabilities":
             values = log_probabilities(values)
-        # A copy of its own: the function may keep, reuse or write-protect what it returns.
+        # A copy: the function may keep, reuse or write-protect the array that it returns.
         return torch.from_numpy(np.array(values)).to(batch.device)
 
 
@@ -224,7 +225,7 @@ def _fitted_to(estimator: Any, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _columns(estimator: Any, classes: Sequence[Any] | None) -> npt.NDArray[np.intp]:
-    """Return which column of ``predict_proba`` is that of each label."""
+    """Return the column of ``predict_proba`` of each label."""
     own = getattr(estimator, "classes_", None)
     name = type(estimator).__name__
     if own is None:
@@ -255,8 +256,7 @@ def _check_options(outputs: object, arrays: object) -> None:
         raise TypeError(f"`outputs` must be a string, got {outputs!r}")
     if outputs not in (None, *_OUTPUTS):
         raise ValueError(f"`outputs` must be 'logits' or 'probabilities', got {outputs!r}")
-    if not isinstance(arrays, bool):
-        raise TypeError(f"`arrays` must be a bool, got {arrays!r}")
+    check_flag("arrays", arrays)
 
 
 def _check_known(outputs: Outputs | None, known: Outputs, source: str) -> Outputs:
@@ -278,7 +278,7 @@ def _is_module(value: object) -> bool:
 
 
 def _has_base(value: object, module: str, name: str) -> bool:
-    """Say if a base class has this name, without importing the library that it is from."""
+    """Return whether a base class has this name, without importing the library of that class."""
     bases = type(value).__mro__
     return any(base.__name__ == name and base.__module__.startswith(module) for base in bases)
 

@@ -18,10 +18,10 @@ sigmoids are further off.
 def log_probabilities(p: Any) -> Any:
     """Return the logarithms of probabilities (b, K), an array or a tensor; 0 becomes -inf.
 
-    Numbers outside [0, 1] by rounding alone count as 0 or 1. Those of 16 bits are widened, as
+    Numbers outside [0, 1] by rounding alone count as 0 or 1. Numbers of 16 bits are widened, as
     `bincp.sampling` does with logits.
     """
-    off = beyond_rounding(p)  # in the dtype that was rounded to
+    off = beyond_rounding(p)  # in the dtype of the rounding
     if is_tensor(p):
         p = p if p.element_size() == 8 else p.float()
     else:

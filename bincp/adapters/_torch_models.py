@@ -9,7 +9,7 @@ from bincp.adapters._probabilities import log_probabilities
 
 
 class LogModule(torch.nn.Module):
-    """A module that returns probabilities, as one of logits; its modes and device are its own."""
+    """A module of logits around a module of probabilities, with the modes and device of that."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class LogModule(torch.nn.Module):
 
 @dataclass(frozen=True)
 class LogOf:
-    """A function that returns probabilities, as one of logits."""
+    """A function of logits around a function of probabilities."""
 
     function: Callable[[torch.Tensor], torch.Tensor]
 
@@ -31,7 +31,7 @@ class LogOf:
 
 
 def _logits(output: torch.Tensor) -> torch.Tensor:
-    # The caller refuses other outputs in the words that it has for logits.
+    # The caller refuses other outputs, with the same message as for logits.
     if not (isinstance(output, torch.Tensor) and output.ndim == 2 and output.is_floating_point()):
         return output
     logits: torch.Tensor = log_probabilities(output)

@@ -1,4 +1,4 @@
-"""Balls of changed places, whatever they are changed to: sparse changes, patches and edits."""
+"""Balls that limit where an input changes, not by how much: sparse changes, patches, edits."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ class L0(Ball):
     Parameters
     ----------
     r : int
-        Number of coordinates, in [0, 2^31). What a coordinate is, an element or a pixel with all
-        its channels, is for the smoothing scheme to say: see `bincp.smoothing.Ablation`.
+        Number of coordinates, in [0, 2^31). The smoothing scheme says whether a coordinate is an
+        element or a pixel with all its channels, see `bincp.smoothing.Ablation`.
 
     Raises
     ------
@@ -37,14 +37,14 @@ class L0(Ball):
 
 @dataclass(frozen=True)
 class Patch(Ball):
-    """Perturbations inside one rectangle of an image, at any place, all channels of a pixel alike.
+    """Perturbations inside one rectangle at any place of an image, in all channels of its pixels.
 
     The rectangle lies within the image: it does not go on at the opposite edge.
 
     Parameters
     ----------
     height, width : int
-        Of the rectangle, in pixels, in [0, 2^31).
+        Size of the rectangle in pixels, each in [0, 2^31).
 
     Raises
     ------

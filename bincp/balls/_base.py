@@ -1,4 +1,4 @@
-"""What every perturbation ball is: a frozen dataclass of parameters that knows its inverse."""
+"""The base of perturbation balls: frozen dataclasses of parameters that know their inverse."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -1,4 +1,4 @@
-"""Balls of numbers of changed coordinates."""
+"""Balls that limit the number of changed coordinates."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from bincp.balls._base import Ball
 
 @dataclass(frozen=True)
 class Flips(Ball):
-    """Binary perturbations: at most so many 0 -> 1 (additions) and 1 -> 0 (deletions).
+    """Binary perturbations: limited numbers of 0 -> 1 (additions) and 1 -> 0 (deletions).
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Flips(Ball):
 
 @dataclass(frozen=True)
 class CategoricalFlips(Ball):
-    """Perturbations of categories: at most so many additions, deletions and changes.
+    """Perturbations of categories: limited numbers of additions, deletions and changes.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class L2(_NormBall):
 
 @dataclass(frozen=True)
 class Linf(_NormBall):
-    """Perturbations of no coordinate by more than `r`.
+    """Perturbations of linf norm at most `r`: no coordinate changes by more.
 
     Parameters
     ----------

@@ -5,15 +5,21 @@ import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from os import PathLike
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores
 from bincp._utils.levels import Level, check_level
-from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
+from bincp._utils.validation import check_integer, check_threshold
 from bincp.calibration import _storage
+from bincp.calibration._arguments import (
+    check_calibration_shape,
+    check_label_shape,
+    check_test_samples,
+    check_test_scores,
+)
 from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._fitting import Task, condition_of, fit, fit_exact
@@ -41,6 +47,15 @@ class _Shown(Generic[T]):
     def __get__(self, owner: object, cls: type) -> T: ...
     def __get__(self, owner: object | None, cls: type) -> Self | T:
         return self if owner is None else self._read(owner)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, owner: object, value: object) -> NoReturn:
+        raise AttributeError(
+            f"`{self._name}` of a {type(owner).__name__} is read-only, got {value!r}; "
+            "make a new object, or calibrate"
+        )
 
 
 def _setting(read: Callable[[Settings], T]) -> _Shown[T]:
@@ -141,9 +156,9 @@ class BinCP:
     probability at most j / (n + 1). Given the calibration data and the test point, that has
     probability u(P), P the clean probability that a score reaches tau, and the true label is
     refused at the attacked input with probability at most v(P). So the miscoverage is at most the
-    largest mean of v over all laws of P with mean of u at most j / (n + 1): the upper concave
-    envelope of the curve (u, v). k is the largest with an envelope of at most alpha there (plus
-    1e-10, for rounding). t and j are functions of n, m, m', alpha and the certificate.
+    largest mean of v over all distributions of P with mean of u at most j / (n + 1): the upper
+    concave envelope of the curve (u, v). k is the largest with an envelope of at most alpha there
+    (plus 1e-10, for rounding). t and j are functions of n, m, m', alpha and the certificate.
 
     With tau fixed, t is an observed count, so the line over the curve may not depend on it: its
     slope is fixed in advance, and k is the largest with v(p) <= alpha + slope (u(p) - j / (n + 1))
@@ -152,8 +167,8 @@ class BinCP:
     the highest cost, cost at most alpha (n + 1); this bounds the mean cost of a further point by
     alpha (conformal risk control). Condition (Q): for every p, the expected cost at p is at least
     v(p). So the mean of v is at most alpha, too. Given the calibration set, j / (n + 1) is replaced
-    by the 1 - delta quantile of Beta(j, n + 1 - j), the law of the share below the j-th smallest of
-    n.
+    by the 1 - delta quantile of Beta(j, n + 1 - j), the distribution of the share below the j-th
+    smallest of n.
 
     Threads may predict with one object at the same time. They may also predict while another
     thread calibrates it: `calibrate` replaces the whole decision rule at once, at its end, so each
@@ -177,9 +192,11 @@ class BinCP:
     array([ True, False, False])
     """
 
+    _certificate: Certificate | None
     _settings: Settings
     _rule: DecisionRule | None
 
+    certificate = _Shown[Certificate | None](lambda owner: owner._certificate)
     alpha = _setting(lambda settings: settings.alpha)
     p = _setting(lambda settings: settings.p)
     tau = _setting(lambda settings: settings.tau)
@@ -218,7 +235,7 @@ class BinCP:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
         if p is not None and tau is not None:
             raise ValueError(f"at most one of `p` and `tau` must be given, got {p!r} and {tau!r}")
-        self.certificate: Certificate | None = certificate
+        self._certificate = certificate
         self._rule = None
         self._settings = Settings(
             alpha=check_level("alpha", alpha),
@@ -236,7 +253,7 @@ class BinCP:
     def _with_rule(cls, rule: DecisionRule, certificate: Certificate | None) -> "BinCP":
         """Return a calibrated object."""
         made = cls.__new__(cls)
-        made.certificate, made._settings, made._rule = certificate, rule.settings, rule
+        made._certificate, made._settings, made._rule = certificate, rule.settings, rule
         return made
 
     def __repr__(self) -> str:
@@ -525,6 +542,8 @@ class BinCP:
         ------
         NotCalibratedError
             If nothing has been calibrated.
+        TypeError
+            If `path` is no path.
         OSError
             If the file cannot be written.
 
@@ -563,6 +582,8 @@ class BinCP:
         ------
         OSError
             If the file cannot be read.
+        TypeError
+            If `path` is no path.
         ValueError
             If it is not a decision rule, is damaged, or was written by another version: files of
             version 1 have no checksum and are refused.
@@ -597,12 +618,8 @@ class BinCP:
         self, scores: Scores, n_classes: int | None, n_test_samples: int | None
     ) -> DecisionRule:
         certificate = self._require_certificate()
-        m = _check_true_scores(scores)
-        m_test = (
-            m
-            if n_test_samples is None
-            else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
-        )
+        check_calibration_shape(scores, "(n, m)")
+        m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
         return fit(Task(certificate, self._settings, scores, m_test, n_classes))
 
     def _calibrated(self) -> DecisionRule:
@@ -611,36 +628,6 @@ class BinCP:
         if rule is None or not rule.is_sampled:
             raise NotCalibratedError("call calibrate() before predicting from sampled scores")
         return rule
-
-
-def check_test_scores(
-    scores: Scores, dtype: str | None, n_classes: int | None, m_test: int | None
-) -> None:
-    """Refuse scores of another dtype, K or m' than those calibrated for; K may be any if None."""
-    if scores.dtype != dtype:
-        raise ValueError(
-            f"`{scores.name}` must have the dtype calibrated with, {dtype}, got {scores.dtype}"
-        )
-    shape = scores.bits.shape
-    check_label_shape(scores.name, shape, n_classes, "(n, K, m')")
-    if shape[2] != m_test:
-        raise ValueError(
-            f"`{scores.name}` must have the m' = {m_test} samples calibrated for on the last axis, "
-            f"got {shape[2]}; calibrate takes another m' as n_test_samples"
-        )
-
-
-def check_label_shape(
-    name: str, shape: tuple[int, ...], n_classes: int | None, wanted: str = "(n, K)"
-) -> None:
-    """Refuse another number of axes, or of classes where K is known."""
-    if len(shape) != wanted.count(",") + 1:
-        raise ValueError(f"`{name}` must have shape {wanted}, got {shape}")
-    if n_classes is not None and shape[1] != n_classes:
-        raise ValueError(
-            f"`{name}` must have shape {wanted} with the K = {n_classes} calibrated for, "
-            f"got {shape}"
-        )
 
 
 def _warn_if_trivial(rule: DecisionRule) -> None:
@@ -655,27 +642,20 @@ def _warn_if_trivial(rule: DecisionRule) -> None:
 
 def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
     """Return delta of a training-conditional guarantee, None for the marginal one."""
-    if guarantee == "marginal":
+    if isinstance(guarantee, str) and guarantee == "marginal":
         return None
     if not (isinstance(guarantee, tuple) and len(guarantee) == 2):
         raise ValueError(
             f'`guarantee` must be "marginal" or ("training-conditional", delta), got {guarantee!r}'
         )
     kind, delta = guarantee
-    if kind != "training-conditional" or correction != "mixture":
+    named = isinstance(kind, str) and kind == "training-conditional"
+    if not named or correction != "mixture":
         raise ValueError(
             '`guarantee` must be "marginal" or, with correction="mixture", '
             f'("training-conditional", delta), got {guarantee!r} with {correction!r}'
         )
     return check_level("delta", delta)
-
-
-def _check_true_scores(scores: Scores) -> int:
-    """Return m."""
-    shape = scores.bits.shape
-    if len(shape) != 2 or 0 in shape:
-        raise ValueError(f"`true_scores` must have shape (n, m) with n, m >= 1, got {shape}")
-    return check_integer("true_scores.shape[1]", shape[1], low=1, high=MAX_COUNT)
 
 
 def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:

@@ -1,7 +1,9 @@
 """The choice of the ranks t and j of a p-fixed rule, which are fixed without looking at scores.
 
-Any choice is valid. The constants below make sets small: they come from a study of set sizes on
-digits and on images, and from the reference population of `_reference`.
+Any choice is valid. The constants below are chosen for small sets. They come from a study on
+digits, and from the reference population of `_reference`. benchmarks/study/RESULTS.md compares the
+default share with 0.5 to 0.9 on CIFAR-10 and MNIST at m = 16 and 64: the mean set is at most 3%
+larger than that of the best share for r / sigma up to 1, and at most 12% at r / sigma = 2.
 """
 
 import math
@@ -23,7 +25,7 @@ FEWEST_SAMPLES_FOR_TOP_RANK = 8
 """From this m on, the largest rank j is best: k is fine enough to follow it."""
 
 TYPICAL_SHARE = Fraction(7, 10)
-"""The share t / m that wanted fewest wrong labels in the study, over all strengths of attack."""
+"""The share t / m whose sets held fewest wrong labels on digits, over all strengths of attack."""
 
 # What k must gain, in units of m', for the next smaller j to be taken: a smaller rank costs sets of
 # about that size.

@@ -32,7 +32,7 @@ class CountRule(NamedTuple):
 
 def as_union(union: str) -> str:
     """Return the name of a union in `UNIONS`; older names are translated."""
-    name = UNION_ALIASES.get(union, union) if isinstance(union, str) else union
+    name = UNION_ALIASES.get(union, union) if isinstance(union, str) else None
     if name not in UNIONS:
         raise ValueError(f"`union` must be one of {UNIONS}, got {union!r}")
     return name

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from bincp._core._mixture import corner_envelope, point_envelope
 from bincp._utils.bisection import last_integer
 from bincp._utils.levels import float_above, float_below
-from bincp.calibration._curve import Array, Curve
+from bincp.calibration._curve import MAX_POINTS, Array, Curve
 
 TOLERANCE = 1e-10
 """Absorbs rounding where there is no slack at all; in units of coverage."""
@@ -58,7 +58,7 @@ class Condition(ABC):
         """Return into how many parts to divide each cell so that a finer grid may allow ``v``.
 
         1 for a cell that is below the ceiling by its corner. None where no finer grid can allow v,
-        for v reaches the ceiling at a grid point.
+        for v reaches the ceiling at a grid point, and where the grid would have to be too large.
 
         Within a cell v can be as large as at its left end and the ceiling as low as at its right
         end. The fall of the ceiling in a part must be at most the room between the two curves.
@@ -69,11 +69,20 @@ class Condition(ABC):
             return None
         undecided = v[:-1] > ceiling[1:]
         fall = ceiling[:-1] - ceiling[1:]
-        least = np.minimum(room[:-1], room[1:])
-        wanted = np.full(len(fall), np.inf)
-        np.divide(fall, least, out=wanted, where=least > 0)
+        # Where v meets the ceiling all along, as where one sample uses up alpha exactly, no grid is
+        # fine enough. Finding that out by dividing would take a large part of a second.
+        if np.sum(_ratio(fall, np.maximum(room[:-1], room[1:]))[undecided]) > MAX_POINTS:
+            return None
+        wanted = _ratio(fall, np.minimum(room[:-1], room[1:]))
         parts = np.clip(np.ceil(wanted), _LEAST_PARTS, _MOST_PARTS)
         return np.where(undecided, parts, 1).astype(np.intp)
+
+
+def _ratio(fall: Array, room: Array) -> Array:
+    """Return the number of parts in which the ceiling falls by no more than the room."""
+    parts = np.full(len(fall), np.inf)
+    np.divide(fall, room, out=parts, where=room > 0)
+    return parts
 
 
 @dataclass(frozen=True)
@@ -156,7 +165,8 @@ class FixedSlope(FixedCeiling):
 
     @cached_property
     def _ceiling(self) -> Array:
-        # Exact, for with slope = alpha (n + 1) / j nothing but the tolerance is left.
+        # In exact arithmetic: with slope = alpha (n + 1) / j the intercept is 0, and the tolerance
+        # alone is left.
         intercept = self.alpha - Fraction(self.slope) * self.share
         u = self.curve.calibration_failures(self.t, self.m)
         return float_below(intercept) + TOLERANCE + self.slope * u

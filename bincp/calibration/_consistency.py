@@ -22,6 +22,8 @@ from bincp.calibration._mixture import top_rank
 Checks = Iterator[tuple[str, bool]]
 """Pairs of a complaint and whether the rule is free of it. Later ones rely on earlier ones."""
 
+_ALL_OR_NONE = "the fields of sampled scores must be all given or all null"
+
 
 def contradiction(rule: DecisionRule) -> str | None:
     """Return the first contradiction between the fields, None if they agree."""
@@ -37,10 +39,10 @@ def _checks(rule: DecisionRule) -> Checks:
     sampled = (rule.min_count, rule.n_samples, rule.n_test_samples, rule.dtype)
     if not rule.is_sampled:
         rest = (*sampled, rule.success_rank, rule.n_classes, rule.p_lower)
-        yield "a field of sampled scores is missing", rest == (None,) * len(rest)
+        yield _ALL_OR_NONE, rest == (None,) * len(rest)
         yield from _exact(rule)
         return
-    yield "a field of sampled scores is missing", None not in sampled
+    yield _ALL_OR_NONE, None not in sampled
     yield from _sizes(rule)
     yield from _tau(rule)
     ranked = (rule.rank, rule.success_rank, rule.p, rule.certified_p)

@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,6 @@ from bincp.counting import check_no_nan, count_exceedances
 
 Losses = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int32] | npt.NDArray[np.int64]
-Rows = npt.NDArray[np.floating[Any]]
 
 UNIT = 2.0**-36
 """Losses are whole multiples of this, so that the sum that decides is exact."""
@@ -167,14 +165,6 @@ def _subsample_losses(setup: Setup, curve: Curve, rule: RankRule) -> Array:
         drawn = np.arange(trials + 1) / trials
         below = np.append(below, 0.0) * (1 - drawn) + np.append(0.0, below) * drawn
     return np.maximum(float(alpha) - slope * float(share) + slope * below, 0.0)
-
-
-def rank_weights(
-    curve: Curve, t: int, m: int, k: int, m_test: int, slope: float, intercept: float
-) -> CountWeights:
-    """Return the losses intercept + slope 1[s < t], those of the p-fixed rule."""
-    fails: Array = (np.arange(m + 1) < t).astype(np.float64)
-    return make_weights(curve, k, m_test, intercept + slope * fails)
 
 
 def make_weights(curve: Curve, k: int, m_test: int, losses: Array) -> CountWeights:

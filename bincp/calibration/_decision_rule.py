@@ -46,7 +46,7 @@ class DecisionRule:
     p_lower: float | None = None
     certified_p: float | None = None
     certificate: dict[str, Any] = field(default_factory=dict, hash=False)
-    """What `Certificate.describe` says of the certificate that the rule was made with."""
+    """Description, by `Certificate.describe`, of the certificate that the rule was made with."""
 
     @property
     def is_sampled(self) -> bool:

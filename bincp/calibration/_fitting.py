@@ -24,7 +24,7 @@ from bincp.calibration._count_weights import choose_weights, select_threshold_by
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._fixed_tau import tau_fixed_count
 from bincp.calibration._mixture import Setup, top_rank
-from bincp.calibration._threshold import select_threshold
+from bincp.calibration._threshold import kth_smallest, select_threshold
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan, count_exceedances
 
@@ -54,7 +54,7 @@ class Task:
 
     @property
     def setup(self) -> Setup:
-        """What the mixture correction may use before it sees a score."""
+        """Everything that the mixture correction may use before it sees a score."""
         settings = self.settings
         return Setup(self.certificate, self.n, self.m, self.m_test, settings.alpha, settings.delta)
 
@@ -92,7 +92,7 @@ def fit_exact(
 ) -> DecisionRule:
     """Return the decision rule of exact probabilities, without any correction."""
     rank = top_rank(values.size, settings.alpha, settings.delta)
-    p = _kth_smallest(values, rank) if rank else 0.0
+    p = kth_smallest(values, rank) if rank else 0.0
     return DecisionRule(
         settings=settings,
         tau=tau,
@@ -132,11 +132,11 @@ def _fit_mixture(task: Task) -> DecisionRule:
         rank = task.setup.top_rank
         tau, t = _count_at_fixed_tau(task, rank)
         k, _ = tau_fixed_count(task.setup, t, rank)
-        return task.rule(tau, rank, t, _mixture_rule(task, t, k))
+        return task.rule(tau, rank, t, _count_rule(task, t, k))
     if task.m > task.m_test and settings.p is None and settings.delta is None:
         return _fit_weights(task)
     t, rank, k = choose(task.setup, settings.p)
-    return task.rule(_threshold(task, t, rank), rank, t, _mixture_rule(task, t, k))
+    return task.rule(_threshold(task, t, rank), rank, t, _count_rule(task, t, k))
 
 
 def _fit_weights(task: Task) -> DecisionRule:
@@ -146,7 +146,7 @@ def _fit_weights(task: Task) -> DecisionRule:
     return task.rule(tau, None, None, CountRule(k, None, None, None))
 
 
-def _mixture_rule(task: Task, t: int, k: int) -> CountRule:
+def _count_rule(task: Task, t: int, k: int) -> CountRule:
     p = float_below(Fraction(t, task.m))
     return CountRule(k, p, None, min(task.certificate.lower(p), p))
 
@@ -190,8 +190,4 @@ def _count_at_fixed_tau(task: Task, rank: int) -> tuple[float, int]:
     assert task.settings.tau is not None
     tau = float(round_to(task.scores.dtype, task.settings.tau))
     counts = count_exceedances(task.scores, tau)
-    return tau, int(_kth_smallest(counts, rank)) if rank else 0
-
-
-def _kth_smallest(values: npt.NDArray[np.float64] | npt.NDArray[np.int32], rank: int) -> float:
-    return float(np.partition(values, rank - 1)[rank - 1])
+    return tau, int(kth_smallest(counts, rank)) if rank else 0

@@ -7,8 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_scores
-from bincp._utils.validation import MAX_COUNT, check_integer
-from bincp.calibration._bincp import BinCP, check_test_scores
+from bincp._utils.validation import check_integer
+from bincp.calibration._arguments import (
+    check_calibration_shape,
+    check_test_samples,
+    check_test_scores,
+)
+from bincp.calibration._bincp import BinCP
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan, decide
@@ -152,20 +157,12 @@ class MondrianBinCP:
             If shapes do not fit, the dtype is wrong, a score is NaN, or a label is out of range.
         """
         scores = as_scores("true_scores", true_scores)
-        if scores.bits.ndim != 2 or 0 in scores.bits.shape:
-            raise ValueError(
-                f"`true_scores` must have shape (n, m) with n, m >= 1, got {scores.bits.shape}"
-            )
+        check_calibration_shape(scores, "(n, m)")
         check_no_nan(scores)  # here, for the places in a class are not those in the argument
         y = as_counts("labels", labels, high=self.n_classes - 1)
         if y.shape != scores.bits.shape[:1]:
             raise ValueError(f"`labels` must have shape {scores.bits.shape[:1]}, got {y.shape}")
-        m_test = check_integer(
-            "n_test_samples",
-            scores.bits.shape[1] if n_test_samples is None else n_test_samples,
-            low=1,
-            high=MAX_COUNT,
-        )
+        m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
         one = self._new_rule()
         rules = tuple(
             _rule_of_class(one, scores.rows(np.flatnonzero(y == label)), m_test)

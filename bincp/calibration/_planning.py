@@ -1,7 +1,7 @@
-"""Planning: what a calibration will be able to promise, before any model call.
+"""Planning: k and the other numbers of a calibration, before any model call.
 
-With p fixed, the decision rule "at least k of m' scores reach tau" owes only tau to the scores. All
-else follows from the certificate and a few numbers, so it can be known, and chosen, in advance.
+With p fixed, only tau of the rule "at least k of m' scores reach tau" depends on the scores. All
+else follows from the certificate and a few numbers, so it can be computed and chosen in advance.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ import numpy as np
 from bincp._utils.drawing import draw
 from bincp._utils.levels import Level, check_level, conformal_rank, float_below
 from bincp._utils.validation import MAX_COUNT, check_integer
+from bincp.calibration._arguments import check_test_samples
 from bincp.calibration._choice import (
     FEWEST_SAMPLES_FOR_TOP_RANK,
     choose,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "plan"]
 
 MOST_SAMPLES = 10_000
-"""Sequential tests and `Plan.smallest_samples` are not looked into beyond: it would take long."""
+"""Draws of sequential tests, and `Plan.smallest_samples`, are computed up to here; more is slow."""
 
 _GRID = 33  # success probabilities at once in the search for the worst
 _ROUNDS = 4  # of refinement, each by a factor of 16
@@ -43,7 +44,7 @@ _PICTURED = 60  # numbers of samples in the picture
 
 @dataclass(frozen=True)
 class Plan:
-    """What calibration with p fixed will find, whatever the scores are; made by `plan`.
+    """The numbers that calibration will find whatever the scores are; made by `plan`.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class Plan:
     alpha, eta : Fraction
         Miscoverage level, and the part of it that "clopper-pearson" spends on sampling.
     p : Fraction or None
-        What `BinCP` is to be given as `p`.
+        The argument `p` of `BinCP`.
     n_classes : int or None
         K.
     success_rank, rank : int or None
@@ -74,8 +75,8 @@ class Plan:
 
     Notes
     -----
-    What is in a plan depends on no data, so choosing n, m, m' or p by it leaves the guarantee
-    intact. Choosing by the size of the sets on calibration or test points does not.
+    A plan depends on no data, so choosing n, m, m' or p by it leaves the guarantee intact. Choosing
+    by the size of the sets on calibration or test points does not.
     """
 
     certificate: Certificate
@@ -150,7 +151,7 @@ class Plan:
         return _most_draws(self._sequential_rule())
 
     def smallest_samples(self, loss: Level) -> int | None:
-        """Return the least m' = m that costs no more than a share of what infinitely many allow.
+        """Return the least m' = m whose k / m' is close to the limit of infinitely many samples.
 
         Parameters
         ----------
@@ -170,9 +171,9 @@ class Plan:
 
         Notes
         -----
-        With fewer than 8 samples, or a rank that was lowered to allow any k > 0 at all, the sets
-        grow by the rank, and k / m' says little; those do not count. Numbers are passed over at
-        which k would have to have grown by more than one a sample.
+        With fewer than 8 samples, or with a rank that was lowered to allow any k > 0, sets are
+        large because of the rank, and k / m' says little. Such m are not counted. The search skips
+        every m that k could reach only by growing by more than one a sample.
 
         Examples
         --------
@@ -245,7 +246,7 @@ class Plan:
     # ---- parts ------------------------------------------------------------------------------
 
     def _sequential_rule(self) -> SequentialRule:
-        """Return what `BinCP.sequential_rule` will."""
+        """Return the rule that `BinCP.sequential_rule` will return."""
         m, m_test = self.m, self.n_test_samples
         if self.rank is None or self.success_rank is None:
             if self.min_count == 0:
@@ -346,7 +347,7 @@ def plan(
     n_classes: int | None = None,
     eta: Level = 1e-3,
 ) -> Plan:
-    """Say what a calibration will find, before any model call.
+    """Compute k and the other numbers of a calibration before any model call.
 
     Parameters
     ----------
@@ -361,9 +362,9 @@ def plan(
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
     p : int, float, str, Decimal or Fraction, optional
-        What `BinCP` is to be given as `p`, in (0, 1]; if not given, it chooses for itself.
+        The argument `p` of `BinCP`, in (0, 1]; if not given, `BinCP` chooses.
     n_classes : int, optional
-        Number of classes K, which the paper's correction depends on.
+        Number of classes K. The count of the union "per-bound" depends on it.
     eta : int, float, str, Decimal or Fraction
         Share of alpha that "clopper-pearson" spends on sampling error, in (0, alpha).
 
@@ -375,7 +376,7 @@ def plan(
     Raises
     ------
     TypeError
-        If the certificate is none, a number of something is not an integer, or a level no number.
+        If `certificate` is no Certificate, a count is not an integer, or a level is not a number.
     ValueError
         If a number is out of range.
 
@@ -405,17 +406,13 @@ def plan(
     as_certificate(certificate)
     n = check_integer("n", n, low=1)
     m = check_integer("m", m, low=1, high=MAX_COUNT)
-    m_test = (
-        m
-        if n_test_samples is None
-        else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
-    )
+    m_test = check_test_samples(n_test_samples, m)
     level = check_level("alpha", alpha)
     success = None if p is None else check_level("p", p, closed_high=True)
     classes = None if n_classes is None else check_integer("n_classes", n_classes, low=1)
     spent = check_level("eta", eta)
 
-    t, rank, k = _mixture_rule(Setup(certificate, n, m, m_test, level), success)
+    t, rank, k = _planned_rule(Setup(certificate, n, m, m_test, level), success)
     compared = default_success_rank(certificate, m) if t is None else t
 
     def count(union: str) -> int:
@@ -443,7 +440,7 @@ def plan(
     )
 
 
-def _mixture_rule(setup: Setup, p: Fraction | None) -> tuple[int | None, int | None, int]:
+def _planned_rule(setup: Setup, p: Fraction | None) -> tuple[int | None, int | None, int]:
     """Return t, j and k as the mixture correction of `BinCP` will."""
     if setup.m > setup.m_test and p is None:
         weights = choose_weights(setup)

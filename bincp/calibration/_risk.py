@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_array, as_probabilities, as_scores, where
 from bincp._utils.levels import Level, check_level, success_rank
-from bincp._utils.validation import check_integer, check_threshold
+from bincp._utils.validation import check_threshold
+from bincp.calibration._arguments import (
+    check_calibration_shape,
+    check_label_shape,
+    check_test_samples,
+    check_test_scores,
+)
 from bincp.calibration._clopper_pearson import clopper_pearson_rule, uncorrected_rule
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import decide, kth_largest
@@ -97,6 +103,9 @@ class RobustRiskControl:
     expectation grows by at most as much; that of another loss, bounded by 1, by at most the
     probability that any of the K labels is lost.
 
+    Threads may predict with one object at the same time, but not while another thread calibrates
+    it: `calibrate` replaces the attributes one after the other.
+
     References
     ----------
     .. [1] A. N. Angelopoulos, S. Bates, A. Fisch, L. Lei and T. Schuster, "Conformal risk control",
@@ -105,12 +114,11 @@ class RobustRiskControl:
     Examples
     --------
     >>> import bincp, numpy as np
-    >>> from bincp.calibration._risk import RobustRiskControl
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.random((200, 4)) < 0.5
     >>> scores = rng.normal(np.where(labels, 1, -1)[..., None], 0.3, (200, 4, 128))
     >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
-    >>> rule = RobustRiskControl(certificate, alpha=0.1).calibrate(scores, labels)
+    >>> rule = bincp.RobustRiskControl(certificate, alpha=0.1).calibrate(scores, labels)
     >>> sets = rule.predict_set(scores)
     >>> bool(sets[labels].mean() > 0.9), bool(sets[~labels].mean() < 0.1)
     (True, True)
@@ -151,9 +159,13 @@ class RobustRiskControl:
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
 
+    def __repr__(self) -> str:
+        state = f"tau_={self.tau_!r}" if hasattr(self, "tau_") else "not calibrated"
+        return f"RobustRiskControl(alpha={self.alpha}, {state})"
+
     @property
     def guarantee(self) -> str:
-        """What holds: "robust" (under attack), or "none" for samples without a correction."""
+        """The guarantee: "robust" (under attack), or "none" for samples without a correction."""
         exact = hasattr(self, "tau_") and self.min_count_ is None
         return "robust" if exact or self.correction != "none" else "none"
 
@@ -189,14 +201,9 @@ class RobustRiskControl:
             If shapes or dtypes are wrong, a score is NaN, or the loss breaks its contract.
         """
         checked = as_scores("scores", scores)
-        if checked.bits.ndim != 3 or 0 in checked.bits.shape:
-            raise ValueError(
-                f"`scores` must have shape (n, K, m), n, K, m >= 1, got {checked.bits.shape}"
-            )
+        check_calibration_shape(checked, "(n, K, m)")
         n, n_classes, m = checked.bits.shape
-        m_test = (
-            m if n_test_samples is None else check_integer("n_test_samples", n_test_samples, low=1)
-        )
+        m_test = check_test_samples(n_test_samples, m)
         t = success_rank(self.p, m)
         spent = Fraction(0) if self.correction == "none" else self.eta
         tau = self._largest_threshold(kth_largest(checked, t), labels, self.alpha - spent)
@@ -246,10 +253,9 @@ class RobustRiskControl:
         Examples
         --------
         >>> import bincp, numpy as np
-        >>> from bincp.calibration._risk import RobustRiskControl
         >>> certificate = bincp.certify(bincp.smoothing.Uniform(0.5), bincp.balls.L1(0.1))
         >>> p = np.stack([np.linspace(0.5, 1, 99), np.zeros(99)], axis=1)
-        >>> rule = RobustRiskControl(certificate).calibrate_exact(p, p > 0, tau=0.4)
+        >>> rule = bincp.RobustRiskControl(certificate).calibrate_exact(p, p > 0, tau=0.4)
         >>> rule.predict_set_exact([[0.9, 0.3]])
         array([[ True, False]])
         """
@@ -287,16 +293,7 @@ class RobustRiskControl:
         if not hasattr(self, "tau_") or self.min_count_ is None:
             raise NotCalibratedError("call calibrate() before predict_set()")
         checked = as_scores("scores", scores)
-        if checked.dtype != self.dtype_:
-            raise ValueError(
-                f"`scores` must have the dtype calibrated with, {self.dtype_}, got {checked.dtype}"
-            )
-        shape, wanted = checked.bits.shape, (self.n_classes_, self.n_test_samples_)
-        if len(shape) != 3 or shape[1:] != wanted:
-            raise ValueError(
-                f"`scores` must have shape (n, K, m') with (K, m') = {wanted}, "
-                f"as calibrated for, got {shape}"
-            )
+        check_test_scores(checked, self.dtype_, self.n_classes_, self.n_test_samples_)
         return decide(checked, self.tau_, self.min_count_)
 
     def predict_set_exact(self, probabilities: ArrayLike) -> Sets:
@@ -321,11 +318,7 @@ class RobustRiskControl:
         if not hasattr(self, "tau_") or self.min_count_ is not None:
             raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
         values = as_probabilities("probabilities", probabilities)
-        if values.ndim != 2 or values.shape[1] != self.n_classes_:
-            raise ValueError(
-                f"`probabilities` must have shape (n, K) with K = {self.n_classes_}, "
-                f"got {values.shape}"
-            )
+        check_label_shape("probabilities", values.shape, self.n_classes_)
         return np.asarray(values >= self.certified_p_)
 
     # ---- steps ------------------------------------------------------------------------------

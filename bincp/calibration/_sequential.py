@@ -2,8 +2,8 @@
 
 The fixed rule accepts a label iff at least k of its m' draws reach the threshold. A sequential rule
 looks after every draw: a label is accepted as soon as its count is at least ``accept[l]`` after l
-draws, and rejected as soon as it is at most ``reject[l]``. Of a test, the coverage depends on
-nothing but G(p), the probability of accepting a label whose draws succeed with probability p, and G
+draws, and rejected as soon as it is at most ``reject[l]``. The coverage depends on the test only
+through G(p), the probability of accepting a label whose draws succeed with probability p, and G
 must not fall as p rises. It does not, for any such boundaries: let draw l succeed iff a uniform U_l
 is at most p; then the count of a larger p is never below that of a smaller one, so where the
 smaller is accepted, the larger has been accepted too, and has not been rejected before. G is
@@ -67,8 +67,8 @@ class SequentialRule:
     `BinCP.sequential_rule` returns, whose boundaries are calibrated for it, or `curtailed`, which
     decides like the fixed rule that it is made of.
 
-    Looking only now and then is another rule. What was drawn in a round has to be replayed draw by
-    draw, as `start` does.
+    A rule that looks only after some of the draws is another rule, with another G. The draws of a
+    round must be replayed one by one, as the tracker of `start` does.
 
     A rule is never changed after it has been made, so any number of threads may share it.
 
@@ -147,9 +147,9 @@ class SequentialRule:
     def update(self, counts: ArrayLike, draws: ArrayLike) -> tuple[BoolArray, BoolArray]:
         """Look at counts after a number of draws.
 
-        This is the rule only if it is called after every single draw, and a label keeps the first
-        decision it gets. `start` returns an object that sees to both. (What has passed a boundary
-        of `curtailed` never comes back: there, looking seldom does no harm.)
+        Call it after every single draw, and let a label keep the first decision that it gets: the
+        guarantee is for that. `start` returns an object that does both. (A count that has passed a
+        boundary of `curtailed` stays beyond it, so `curtailed` may look at any time.)
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class SequentialRule:
         Returns
         -------
         decided, accepted : ndarray of bool
-            Of the shape of `counts`. What is accepted is also decided.
+            Of the shape of `counts`. An accepted label is also decided.
 
         Raises
         ------
@@ -463,14 +463,18 @@ class SequentialTracker:
 
 
 def default_spread(n_test_samples: int) -> float:
-    """Return the distance of the boundaries from their line that was found best for images."""
+    """Return the usual distance of the boundaries from their line.
+
+    On a CIFAR-10 network with m' = 32 it halved the draws of an input, and the sets kept their size
+    (2.58 labels instead of 2.60).
+    """
     return math.sqrt(n_test_samples) / 3 + 0.5
 
 
 def boundaries(min_count: int, n_test_samples: int, spread: float) -> SequentialRule:
     """Return the rule that decides a label once its count is `spread` > 0 off the line l k / m'.
 
-    The boundaries end on those of curtailment: nobody waits for what is certain.
+    They never lie beyond those of curtailment: a label is decided once its decision is certain.
     """
     m, k = n_test_samples, min_count
     draws = np.arange(m + 1)

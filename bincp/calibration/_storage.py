@@ -116,6 +116,7 @@ _KEYS = {"format", "version", "sha256", "certificate", *SETTINGS, *(f"{name}_" f
 
 def write(path: str | os.PathLike[str], rule: DecisionRule) -> None:
     """Write a decision rule."""
+    target = _checked(path)
     settings = {
         name: codec.encode(getattr(rule.settings, name)) for name, codec in SETTINGS.items()
     }
@@ -129,7 +130,7 @@ def write(path: str | os.PathLike[str], rule: DecisionRule) -> None:
     }
     document = {**content, "sha256": checksum(content)}
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
-    replace_file(path, lambda stream: stream.write(text.encode()))
+    replace_file(target, lambda stream: stream.write(text.encode()))
 
 
 def read(path: str | os.PathLike[str]) -> tuple[DecisionRule, Certificate | None]:
@@ -137,7 +138,12 @@ def read(path: str | os.PathLike[str]) -> tuple[DecisionRule, Certificate | None
 
     The certificate is None where it cannot be made again from its description.
     """
-    document = _parsed(path, Path(path).read_bytes())
+    return parse(_checked(path).read_bytes(), path)
+
+
+def parse(data: bytes, path: str | os.PathLike[str]) -> tuple[DecisionRule, Certificate | None]:
+    """Return the rule and the certificate in the bytes of a file, which messages name."""
+    document = _parsed(path, data)
     if document.get("format") != FORMAT:
         raise ValueError(f"{path}: must be a file that BinCP.save wrote, got other JSON")
     _check_version(path, document.get("version"))
@@ -163,6 +169,12 @@ def checksum(content: dict[str, Any]) -> str:
     """Return the SHA-256 of the canonical JSON of a document: sorted keys, ASCII, no spaces."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _checked(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"`path` must be a str or path-like, got {path!r}")
+    return Path(path)
 
 
 def _parsed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:

@@ -22,15 +22,15 @@ def select_threshold(scores: Scores, t: int, rank: int) -> float:
     the few rows misled, all are sorted. NaN scores are refused.
     """
     if len(scores.bits) < _SMALL_ROWS:
-        return _kth_smallest(kth_largest(scores, t), rank)
+        return kth_smallest(kth_largest(scores, t), rank)
     low, high = _bracket(scores, t, rank)
     below_low = _rows_below(scores, low, t)
     below_high = _rows_below(scores, high, t)
     first, last = int(below_low.sum()), int(below_high.sum())
     if not first < rank <= last:
-        return _kth_smallest(kth_largest(scores, t), rank)
+        return kth_smallest(kth_largest(scores, t), rank)
     inside = scores.rows(below_high & ~below_low)
-    return _kth_smallest(kth_largest(inside, t), rank - first)
+    return kth_smallest(kth_largest(inside, t), rank - first)
 
 
 def _bracket(scores: Scores, t: int, rank: int) -> tuple[float, float]:
@@ -57,5 +57,6 @@ def _rows_below(scores: Scores, value: float, t: int) -> npt.NDArray[np.bool_]:
     return np.asarray(count_exceedances(scores, value) < t)
 
 
-def _kth_smallest(values: npt.NDArray[Any], rank: int) -> float:
+def kth_smallest(values: npt.NDArray[Any], rank: int) -> float:
+    """Return the ``rank``-th smallest value, ranks from 1 on."""
     return float(np.partition(values, rank - 1)[rank - 1])

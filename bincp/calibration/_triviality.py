@@ -32,7 +32,7 @@ def trivial_cause(rule: DecisionRule) -> str | None:
 
 
 def too_few_points(n: int, alpha: Fraction, spent: Fraction = Fraction(0)) -> str:
-    """Say so where the conformal rank is 0 at the level alpha - spent."""
+    """Return the cause and the cure where the conformal rank is 0 at the level alpha - spent."""
     level = alpha - spent
     needed = math.ceil(1 / level) - 1
     name = f"alpha = {float(alpha):g}"
@@ -67,7 +67,10 @@ def _too_low(rule: DecisionRule) -> str:
 
 
 def too_weak(n: int, m: int | None, m_test: int | None, alpha: Fraction) -> str:
-    """Say what the mixture correction could not do: n, the samples and the radius act together."""
+    """Return the cause and the cure where the mixture correction allows no count above 0.
+
+    n, the samples and the radius act together, so none of them is blamed alone.
+    """
     return (
         f"no count of m' = {m_test} samples is safe to ask for with n = {n}, m = {m}, "
         f"alpha = {float(alpha):g} and this radius; a smaller radius, more noise, more samples, "
@@ -76,7 +79,7 @@ def too_weak(n: int, m: int | None, m_test: int | None, alpha: Fraction) -> str:
 
 
 def _too_few_samples(rule: DecisionRule) -> str | None:
-    """Blame the samples where even without an attack a count of 0 would be accepted."""
+    """Return the cause and the cure where a count of 0 would be accepted even without an attack."""
     p, m, m_test = rule.p_lower, rule.n_samples, rule.n_test_samples
     if p is None or m is None or m_test is None:
         return None

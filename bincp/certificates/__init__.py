@@ -1,14 +1,14 @@
 """Certificates: how far an adversary can lower the probability that a score reaches tau.
 
 ============================  =================================================================
-``_protocols``                what an operator and a pair of bounds look like
+``_protocols``                the interfaces of operators and of pairs of bounds
 ``_certificate``              `Certificate`, which wraps an operator
-``_registry``                 `certify`, `register`, `registered`: the one door to the operators
+``_registry``                 `certify`, `register`, `registered`: the look-up of operators
 ``_builtins``                 the factories of the built-in pairs of scheme and ball
 ``_python_operators``         operators made of Python functions
 ``_native_operators``         operators made of compiled functions from outside
 ``_regions``, ``_ratios``     operators made of likelihood-ratio regions
-``_law``                      the check of what every certificate must obey
+``_law``                      the check of the law that every certificate obeys
 ============================  =================================================================
 
 The public names are those of `bincp`: `bincp.Certificate`, `bincp.certify` and so on.

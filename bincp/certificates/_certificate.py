@@ -2,7 +2,7 @@
 
 A certificate is two maps on [0, 1] that do not decrease, up to rounding: ``lower`` over the
 perturbation ball and ``upper`` over the inverted ball, tied by the law
-``upper(p) >= q  <=>  p >= lower(q)``. The law is what lets one scalar certificate serve a whole
+``upper(p) >= q  <=>  p >= lower(q)``. Because of the law one scalar certificate serves a whole
 data set. (It holds where a bound is clipped or saturated, too, unlike the identity
 ``lower(upper(p)) == p``, which needs strictly increasing bounds.)
 """
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_probabilities
-from bincp._utils.validation import check_probability, check_real
+from bincp._utils.validation import check_flag, check_probability, check_real
 from bincp.certificates._law import check_law
 from bincp.certificates._native_operators import native_operator
 from bincp.certificates._protocols import Bound, Operator
@@ -36,8 +36,8 @@ class Certificate:
     """The certificate of one smoothing scheme for one perturbation ball.
 
     `lower` maps the probability that a score of the clean input reaches a threshold to the least
-    that it can be at any input in the ball. `upper` maps a probability at the perturbed input to
-    the most that it can be at the clean one. `lower` is rounded down and `upper` up.
+    probability at any input in the ball. `upper` maps the probability at the perturbed input to
+    the largest probability at the clean one. `lower` is rounded down and `upper` up.
 
     A certificate is made by :func:`bincp.certify`, :meth:`from_regions`, :meth:`from_radius`,
     :meth:`from_bounds` or :meth:`from_native`.
@@ -66,7 +66,7 @@ class Certificate:
     __slots__ = ("_details", "_inverse", "_operator", "_pair", "_recipe")
 
     _operator: Operator
-    _details: dict[str, Any]  # what `describe` says beside the name of the operator
+    _details: dict[str, Any]  # entries of `describe` beside the name of the operator
     _pair: dict[str, Any]  # the smoothing and the ball, as `describe` shows them; empty if unknown
     _inverse: Callable[[], "Certificate"]
     _recipe: Recipe | None
@@ -79,9 +79,10 @@ class Certificate:
 
     @property
     def operator(self) -> Any:
-        """What evaluates the bounds; for a compiled one a ``bincp._core._operators.Operator``.
+        """The object that evaluates the bounds.
 
-        Cython code cimports that class and calls it without the GIL; its attribute ``capsule`` is
+        Where the certificate is made of compiled code, Cython code gets its class by
+        ``from bincp cimport Operator`` and calls it without the GIL; its attribute ``capsule`` is
         the same for C code, a capsule named ``"bincp.operator.v1"``. See the README.
         """
         return self._operator
@@ -91,7 +92,7 @@ class Certificate:
     @overload
     def lower(self, p: ArrayLike) -> Any: ...
     def lower(self, p: ArrayLike) -> Any:
-        """Worst-case probability over the ball, rounded down.
+        """Return the worst-case probability over the ball, rounded down.
 
         Parameters
         ----------
@@ -119,7 +120,7 @@ class Certificate:
     @overload
     def upper(self, p: ArrayLike) -> Any: ...
     def upper(self, p: ArrayLike) -> Any:
-        """Best-case probability over the inverted ball, rounded up.
+        """Return the best-case probability over the inverted ball, rounded up.
 
         Parameters
         ----------
@@ -163,13 +164,13 @@ class Certificate:
         return self._inverse()
 
     def describe(self) -> dict[str, Any]:
-        """Return what the certificate is, as plain JSON values.
+        """Return a description of the certificate in plain JSON values.
 
         Returns
         -------
         dict
-            ``operator``: its name; where they are known ``smoothing`` and ``ball``: their type and
-            parameters; and what a user must know of it, such as a norm conversion, under ``note``.
+            The name of the ``operator``; type and parameters of ``smoothing`` and ``ball`` where
+            they are known; and under ``note`` facts for the user, such as a norm conversion.
 
         Examples
         --------
@@ -191,7 +192,7 @@ class Certificate:
 
     @classmethod
     def from_regions(cls, mass: ArrayLike, perturbed_mass: ArrayLike) -> Self:
-        """Certificate of a discrete smoothing from its likelihood-ratio regions.
+        """Return the certificate of a discrete smoothing with these likelihood-ratio regions.
 
         Each region is a set of outcomes of the noise with one likelihood ratio. `lower` is the
         fractional knapsack (Neyman-Pearson): regions are filled in decreasing order of
@@ -218,9 +219,9 @@ class Certificate:
 
         Notes
         -----
-        Where the masses sum to less than 1 by more than that error explains, what they lack is
+        Where the masses sum to less than 1 by more than that error explains, the missing mass is
         taken for a region that was left out, with the ratio that is worst for the bound. The error
-        of the sum counts as missing, too, so that the bound holds for what was left out.
+        of the sum counts as missing, too, so that the bound holds for every such region.
 
         References
         ----------
@@ -252,7 +253,7 @@ class Certificate:
     def from_radius(
         cls, radius_fn: Callable[[float], float], r: float, *, additive: bool = False
     ) -> Self:
-        """Certificate from the certified radius of an existing binary certificate.
+        """Return a certificate from the certified radius of an existing binary certificate.
 
         A radius at the decision threshold 1/2 proves only that the probability stays at or above
         1/2 within that radius: `lower(p)` is 1/2 where ``radius_fn(p) >= r``, else 0.
@@ -266,19 +267,19 @@ class Certificate:
             Radius of the ball, >= 0, in the units of `radius_fn`.
         additive : bool
             Declare that radii add up: ``radius_fn(lower(p)) == radius_fn(p) - r``, as for
-            Gaussian noise and whatever else has R(p) = F^-1(p) up to scale. `radius_fn` must then
+            Gaussian noise and other noise with R(p) = F^-1(p) up to scale. `radius_fn` must then
             be negative below 1/2; where it is clipped at 0 the bound is 0.
 
         Returns
         -------
         Certificate
             Bounds are the safe ends of brackets of adjacent doubles, for the values that
-            `radius_fn` returns; its own rounding is its writer's concern.
+            `radius_fn` returns; `radius_fn` itself must round to the safe side.
 
         Raises
         ------
         TypeError
-            If `radius_fn` is not callable, or `r` not a real number.
+            If `radius_fn` is not callable, `r` not a real number, or `additive` not a bool.
         ValueError
             If `r` is negative or not finite.
         CertificateError
@@ -297,6 +298,7 @@ class Certificate:
         if not callable(radius_fn):
             raise TypeError(f"`radius_fn` must be callable, got {radius_fn!r}")
         distance = check_real("r", r, low=0)
+        check_flag("additive", additive)
         check_radius(radius_fn)
         name = "additive radius" if additive else "radius at 1/2"
         bounds = (AdditiveRadius if additive else HalfRadius)(radius_fn, distance)
@@ -312,13 +314,13 @@ class Certificate:
 
     @classmethod
     def from_bounds(cls, lower: Bound, upper: Bound | None = None, *, name: str = "bounds") -> Self:
-        """Certificate from a pair of Python functions, or from the lower bound alone.
+        """Return a certificate from a pair of Python functions, or from the lower bound alone.
 
         Parameters
         ----------
         lower : callable
             Worst-case probability over the ball for one probability: float to float,
-            non-decreasing, at most its argument, rounded down by whoever wrote it.
+            non-decreasing, at most its argument, and already rounded down.
         upper : callable, optional
             Best-case probability over the inverted ball. Without it, the generalised inverse of
             `lower` is used: the largest q with ``lower(q) <= p``.
@@ -332,7 +334,7 @@ class Certificate:
         Raises
         ------
         TypeError
-            If a bound is not callable.
+            If a bound is not callable, or `name` not a string.
         CertificateError
             If the pair breaks the law of certificates; the message names p.
 
@@ -345,6 +347,8 @@ class Certificate:
         for argument, bound in (("lower", lower), ("upper", upper)):
             if not (callable(bound) or (argument == "upper" and bound is None)):
                 raise TypeError(f"`{argument}` must be callable, got {bound!r}")
+        if not isinstance(name, str):
+            raise TypeError(f"`name` must be a string, got {name!r}")
         certificate = make_certificate(
             cls,
             PythonOperator(name, lower, upper),
@@ -359,7 +363,7 @@ class Certificate:
     def from_native(
         cls, lower: Any, upper: Any = None, *, name: str | None = None, user_data: Any = None
     ) -> Self:
-        """Certificate from compiled code, which is called without the GIL and without Python.
+        """Return a certificate from compiled code, called without the GIL and without Python.
 
         Parameters
         ----------
@@ -374,11 +378,11 @@ class Certificate:
             Without it, or with NULL for it in the struct, the generalised inverse of `lower` is
             used: the largest q with ``lower(q) <= p``, rounded up.
         name : str, optional
-            Name for messages. Default: that in the struct, or "native".
+            Name for messages. Default: the name in the struct, or "native".
         user_data : pointer or buffer, optional
-            What a function ``double (double, void *)`` gets as its second argument, and must be
-            given: a ctypes or cffi pointer, a capsule, or whatever has one contiguous buffer,
-            such as a NumPy array or a ctypes structure. A `scipy.LowLevelCallable` brings its own.
+            The second argument of a function ``double (double, void *)``, required for it: a ctypes
+            or cffi pointer, a capsule, or an object with one contiguous buffer, such as a NumPy
+            array or a ctypes structure. A `scipy.LowLevelCallable` brings its own.
 
         Returns
         -------
@@ -394,8 +398,8 @@ class Certificate:
         CertificateABIError
             If the struct is of another version of the header.
         CertificateError
-            If the bounds break the law of certificates; the message names p. Later on, too, where
-            a function returns NaN or leaves [0, 1].
+            If the bounds break the law of certificates; the message names p. Calls of the bounds
+            raise it, too, where a function returns NaN or leaves [0, 1].
 
         Notes
         -----
@@ -424,7 +428,7 @@ class Certificate:
 
     @classmethod
     def _mirrored(cls, certificate: "Certificate") -> Self:
-        """Return the certificate of the inverted ball; its law is that of the certificate."""
+        """Return the certificate of the inverted ball; it obeys the law where the other does."""
         mirror, name = Mirror(certificate), f"inverse of {certificate._operator.name}"
         mirrored = make_certificate(
             cls,
@@ -448,7 +452,7 @@ def make_certificate(
     recipe: Recipe | None,
     pair: dict[str, Any] | None = None,
 ) -> C:
-    """Return a certificate made of an operator: the only place where one comes into being."""
+    """Return a certificate made of an operator; every certificate is made here."""
     certificate = object.__new__(cls)
     certificate._operator = operator
     certificate._details = details

@@ -1,9 +1,9 @@
 """The law of certificates, checked at a few hundred probabilities.
 
-A check of points cannot see everything. It does not see whether `lower` is below what an adversary
-can do: that is for its writer to prove. It does not see a bound that is wrong only between the
+A check of points cannot see everything. It does not see whether an adversary can go below `lower`:
+the writer of the bound must prove that. It does not see a bound that is wrong only between the
 points; calibration looks again at each point where it evaluates a certificate, see
-:func:`check_rising`. And it does not see what is within the tolerance.
+:func:`check_rising`. It does not see faults below the tolerance.
 """
 
 import functools
@@ -18,7 +18,7 @@ from bincp.errors import CertificateError
 Array = npt.NDArray[np.float64]
 
 _TOLERANCE = 1e-9
-_IRREGULAR = 192  # between 0 and 1, and so many in each tail:
+_IRREGULAR = 192  # points between 0 and 1; each tail has:
 _IRREGULAR_IN_TAIL = 32
 _TAIL = (-12, -3)  # powers of ten
 _THINNED = 4  # for `upper`, which may be the inverse of `lower`: some 60 evaluations each
@@ -28,8 +28,8 @@ def check_law(certificate: Bounds, *, irregular: bool = True) -> None:
     """Check the law of certificates; raise `CertificateError` that names p.
 
     Range, monotonicity, ``lower(p) <= p <= upper(p)``, and ``upper(p) >= q <=> p >= lower(q)`` up
-    to a tolerance of 1e-9 (it holds exactly only without rounding). Bounds that are solved for
-    need no irregular points where what they are solved from has been checked at them.
+    to a tolerance of 1e-9 (it holds exactly only without rounding). Bounds that are solved from a
+    function need no irregular points where that function has been checked at them.
     """
     grid, between = probability_grid(), irregular_probabilities() if irregular else ()
     lower = _values(certificate, "lower", grid, between)
@@ -70,8 +70,8 @@ def probability_grid() -> tuple[float, ...]:
 def irregular_probabilities() -> tuple[float, ...]:
     """Return further probabilities, in increasing order and without any period.
 
-    What is periodic in p, such as a fault in one of so many decimals, could hide between points of
-    equal distance. So each point is at a random place of a cell of its own; the numbers are the
+    A fault that is periodic in p, as one in a certain decimal, could hide between points of equal
+    distance. So each point is at a random place of a cell of its own; the numbers are the
     same at each call.
     """
     place = random.Random(1).random

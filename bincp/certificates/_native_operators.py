@@ -1,10 +1,10 @@
 """Recognise compiled functions, check their types, and find their addresses.
 
 ctypes pointers and numba cfuncs can be called from Python, too; taken for Python functions they
-would work, at a hundred times the cost and with the GIL. So whatever is compiled is recognised here
-before anything is asked whether it is callable.
+would work, at a hundred times the cost and with the GIL. So compiled functions are recognised here,
+before any value is tested for being callable.
 
-Nothing is imported for it: an object of scipy, cffi or numba exists only where they are loaded.
+No library is imported for it: an object of scipy, cffi or numba exists only where they are loaded.
 """
 
 import ctypes
@@ -12,8 +12,12 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bincp._core import _foreign
-from bincp.certificates._protocols import Operator
+from bincp.certificates._law import Array, irregular_probabilities
+from bincp.certificates._protocols import Bound, Operator
+from bincp.errors import CertificateError
 
 _ACCEPTED = "`double (double)` or `double (double, void *)`"
 _FUNCTIONS = (
@@ -26,13 +30,13 @@ _KINDS = {
 }
 
 _CAPSULE: type = type(_foreign.ForeignOperator().capsule)
-_CTYPES_FUNCTION: type = ctypes._CFuncPtr  # type: ignore[attr-defined]
+_CTYPES_FUNCTION: type = ctypes.CFUNCTYPE(None).__bases__[0]  # of all function pointers
 _CTYPES_POINTERS: tuple[type, ...] = (ctypes.c_void_p, ctypes._Pointer)
 _NEEDS_GIL = 4  # flag of the functions of ctypes.PyDLL and ctypes.PYFUNCTYPE
 
 
 class _Function(NamedTuple):
-    """A compiled function: where it is, and the address of the user data that it brings along."""
+    """A compiled function: its address, and that of the user data that it brings along."""
 
     address: int
     takes_data: bool
@@ -40,7 +44,7 @@ class _Function(NamedTuple):
 
 
 def native_operator(lower: Any, upper: Any, name: str | None, user_data: Any) -> Operator:
-    """Return the operator of compiled code; see `Certificate.from_native` for what is accepted."""
+    """Return the operator of compiled code; `Certificate.from_native` lists the accepted forms."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"`name` must be a string or None, got {name!r}")
     if isinstance(lower, _CAPSULE):
@@ -72,14 +76,34 @@ def _from_capsule(capsule: Any, upper: Any, name: str | None, user_data: Any) ->
             f"`lower` must be a capsule named {_foreign.OPERATOR_CAPSULE!r}, got the name "
             f"{given!r}; a capsule of a function goes into a scipy.LowLevelCallable"
         )
-    return _foreign.from_capsule(capsule, name)
+    operator = _foreign.from_capsule(capsule, name)
+    _check_fill("lower", operator.lower, operator.lower_fill)
+    _check_fill("upper", operator.upper, operator.upper_fill)
+    return operator
+
+
+def _check_fill(name: str, bound: Bound, fill: Callable[[Array, Array], None]) -> None:
+    """Refuse a function for arrays that differs from the one for a single value in between.
+
+    At equal distances they were compared when the operator was made.
+    """
+    p = np.array(irregular_probabilities())
+    filled = np.empty_like(p)
+    fill(p, filled)
+    for probability, value in zip(p.tolist(), filled.tolist(), strict=True):
+        single = bound(probability)
+        if value != single:
+            raise CertificateError(
+                f"{name}_fill must write {name}(p) for each p, to the last bit, but at "
+                f"p = {probability!r} the bounds are {value!r} and {single!r}"
+            )
 
 
 # ---- functions ------------------------------------------------------------------------------
 
 
 def _address_and_data(argument: str, value: Any, data: int | None) -> tuple[int, bool, int]:
-    """Return where a function is, whether it takes data, and those it brings or is given."""
+    """Return the address of a function, whether it takes data, and the address of its data."""
     read = _reader(value)
     if read is None:
         raise TypeError(f"`{argument}` must be {_KINDS[argument]}, got {value!r}")
@@ -193,7 +217,7 @@ def _read_scipy(argument: str, value: Any) -> _Function:
 
 
 def _data_address(value: Any) -> tuple[int, memoryview | None]:
-    """Return the address, and what keeps a buffer from being resized."""
+    """Return the address, and an object that keeps a buffer from being resized."""
     if isinstance(value, _CTYPES_POINTERS):
         return _pointer(value), None
     if isinstance(value, _CAPSULE):
@@ -210,7 +234,7 @@ def _data_address(value: Any) -> tuple[int, memoryview | None]:
         ) from error
     if "O" in buffer.format:
         raise TypeError(f"`user_data` must not hold Python objects, got {value!r}")
-    if not pinned:  # its address would be NULL, which is to be asked for
+    if not pinned:  # its address would be NULL; NULL must be given as such
         raise ValueError(f"`user_data` must not be empty, got {value!r}")
     return _foreign.buffer_address(pinned), pinned
 

@@ -1,4 +1,4 @@
-"""What operators and certificates look like to the code that evaluates and checks them."""
+"""The interfaces through which operators and certificates are evaluated and checked."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -11,14 +11,14 @@ Bound = Callable[[float], float]
 
 
 class Bounds(Protocol):
-    """A pair of bounds that answer for single probabilities: a certificate, for instance."""
+    """A pair of bounds of single probabilities, as a certificate has."""
 
     def lower(self, p: float, /) -> float: ...
     def upper(self, p: float, /) -> float: ...
 
 
 class Operator(Protocol):
-    """What a certificate is made of; compiled operators have this shape, too."""
+    """The evaluator inside a certificate; compiled operators have these members, too."""
 
     @property
     def name(self) -> str: ...

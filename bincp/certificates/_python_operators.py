@@ -17,7 +17,7 @@ from bincp.errors import CertificateError
 
 
 class PythonOperator:
-    """Two Python functions as an operator; without `upper`, the generalised inverse of `lower`."""
+    """Two Python functions as an operator; `upper` defaults to the generalised inverse."""
 
     def __init__(self, name: str, lower: Bound, upper: Bound | None = None) -> None:
         self.name = name
@@ -40,13 +40,13 @@ class PythonOperator:
 
 
 class HalfRadius:
-    """A radius at threshold 1/2 proves 1/2 or nothing."""
+    """Bounds from a radius at threshold 1/2, which proves 1/2 or only a trivial bound."""
 
     def __init__(self, radius_fn: Callable[[float], float], r: float) -> None:
         self.radius_fn, self.r = radius_fn, r
 
     def lower(self, p: float) -> float:
-        # At r = 0 a probability below 1/2 has the radius 0, too, but is no proof of 1/2.
+        # At r = 0 a probability below 1/2 has the radius 0, too, but does not prove 1/2.
         return 0.5 if p >= 0.5 and _radius(self.radius_fn, p) >= self.r else 0.0
 
     def upper(self, p: float) -> float:
@@ -57,7 +57,7 @@ class AdditiveRadius:
     """Radii that add up: R(lower(p)) = R(p) - r and R(upper(p)) = R(p) + r.
 
     Where R is flat, `lower` takes the least solution and `upper` the largest. Infinite radii are
-    solved without rounding, so that certainty stays certainty.
+    solved without rounding, so that p = 0 and p = 1 keep their infinite radii.
     """
 
     def __init__(self, radius_fn: Callable[[float], float], r: float) -> None:
@@ -109,13 +109,13 @@ def _largest_preimage(lower: Bound, p: float) -> float:
     """Return the generalised inverse: the largest q with lower(q) <= p, from above."""
     if lower(1.0) <= p:
         return 1.0
-    # lower(0) <= 0 <= p by the law, which a broken operator fails elsewhere.
+    # lower(0) <= 0 <= p by the law; the check of the law refuses an operator that breaks it.
     _, outside = bracket_doubles(lambda q: lower(q) <= p, 0.0, 1.0)
     return outside
 
 
 class Mirror:
-    """Bounds of the inverted ball: what a set loses, its complement gains."""
+    """Bounds of the inverted ball, from complements: what an event loses, its complement gains."""
 
     def __init__(self, certificate: Bounds) -> None:
         self.certificate = certificate
@@ -156,7 +156,7 @@ def _checked(name: str, bound: Bound, p: float) -> float:
 
 
 def _call(name: str, function: Callable[[float], float], p: float) -> tuple[Any, float]:
-    """Return what foreign code makes of p, as it is and as a float; NaN where it is no number."""
+    """Return the result of foreign code at p, as it is and as a float; NaN if it is no number."""
     try:
         made = function(p)
         return made, math.nan if isinstance(made, str | bool | np.bool_) else float(made)

@@ -2,8 +2,8 @@
 
 Ratios are products of powers of a few numbers. Their logarithms are kept as integers, in units of
 2^-70, so that regions are ordered and merged by exact comparison: equal powers have equal integers,
-whatever the order of multiplication, and unequal ratios that differ by rounding alone (2^-50 at
-most, which is part of the slack) may stand in either order without harm.
+whatever the order of multiplication. Unequal ratios that differ by rounding alone (at most 2^-50,
+which is part of the slack) may stand in either order: the bounds hold for both.
 """
 
 import math
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._core import _operators
+from bincp._utils.levels import TRUE_MIN
 
 Masses = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -25,7 +26,6 @@ MAX_REGIONS = 10**7
 
 _SCALE_BITS = 70
 _LOW_BITS = 40
-_TRUE_MIN = 5e-324
 _DIGITS = Context(prec=60)
 
 
@@ -33,9 +33,9 @@ _DIGITS = Context(prec=60)
 class Regions:
     """Regions in any order: masses at the clean and the perturbed input, and ratios of the two.
 
-    Masses are right to a relative error `slack`, beyond what underflow takes from all of them,
-    `tiny`; a mass is 0 only if the region cannot happen. Each ratio clean / perturbed is given by
-    its logarithm, ``high * 2^40 + low`` in units of 2^-70, which counts where no mass is 0.
+    Masses are right to a relative error `slack`; underflow takes at most `tiny` more from all of
+    them together. A mass is 0 only if the region cannot happen. A ratio clean / perturbed counts
+    where no mass is 0, and is given by its logarithm, ``high * 2^40 + low`` in units of 2^-70.
     """
 
     clean: Masses
@@ -47,7 +47,7 @@ class Regions:
 
 
 def log_in_units(ratio: Fraction) -> int:
-    """Return the logarithm of a ratio in units of 2^-70; 0 for the ratio 0, which has none."""
+    """Return the logarithm of a ratio in units of 2^-70; for the ratio 0, without one, return 0."""
     if ratio == 0:
         return 0
     log = _DIGITS.subtract(
@@ -64,7 +64,7 @@ def combine_logs(terms: Sequence[tuple[Integers, int]]) -> tuple[Integers, Integ
 
 
 def ratio_slack(flips: int) -> float:
-    """Return twice the relative error of a ratio of so many flips: four rounded logarithms each."""
+    """Return twice the relative error of a ratio of these flips: four rounded logarithms each."""
     return 8 * flips * 2.0 ** -(_SCALE_BITS + 1)
 
 
@@ -86,7 +86,7 @@ def product(first: Regions, second: Regions) -> Regions:
             high,
             low,
             first.slack + second.slack + 2.0**-52,
-            2 * (first.tiny + second.tiny) + 2 * n * _TRUE_MIN,
+            2 * (first.tiny + second.tiny) + 2 * n * TRUE_MIN,
         )
     )
 
@@ -124,7 +124,7 @@ def _carried(high: Integers, low: Integers) -> tuple[Integers, Integers]:
 def _outer(first: Masses, second: Masses) -> Masses:
     masses: Masses = np.multiply.outer(first, second).ravel()
     possible = np.logical_and.outer(first > 0, second > 0).ravel()
-    masses[possible & (masses == 0)] = _TRUE_MIN
+    masses[possible & (masses == 0)] = TRUE_MIN
     return masses
 
 

@@ -1,4 +1,4 @@
-"""Likelihood-ratio regions given as two mass vectors, as a compiled knapsack."""
+"""The compiled knapsack over likelihood-ratio regions that are given as two mass vectors."""
 
 import math
 from fractions import Fraction
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from bincp._core import _operators
 from bincp._utils.arrays import ArrayLike, as_probabilities
-from bincp._utils.levels import float_above
+from bincp._utils.levels import TRUE_MIN, float_above
 
 Masses = npt.NDArray[np.float64]
 
@@ -16,7 +16,6 @@ _TOLERANCE = 1e-9
 _MASS_ERROR = 2.0**-50  # relative error that each given mass may have
 # Ratios of such masses are ordered right to two roundings: see bincp_regions in knapsack.h.
 _SLACK = _MASS_ERROR + 2 * 2.0**-53
-_TRUE_MIN = 5e-324
 
 
 def check_masses(name: str, value: ArrayLike) -> Masses:
@@ -41,12 +40,12 @@ def regions_operator(clean: Masses, perturbed: Masses) -> _operators.Operator:
     if missing[1] > 0:
         clean, perturbed = np.append(clean, 0.0), np.append(perturbed, missing[1])
     order = _by_decreasing_ratio(clean, perturbed)
-    tiny = len(clean) * _TRUE_MIN + excess
+    tiny = len(clean) * TRUE_MIN + excess
     return _operators.regions(clean[order], perturbed[order], _SLACK, tiny)
 
 
 def _missing(masses: Masses) -> float:
-    """Return the mass of the regions that are left out, at most; 0 where rounding explains it.
+    """Return the largest mass of the regions that are left out; 0 where rounding explains it.
 
     The given masses lack `lack`, which is rounded once here. The true ones may lack more by the
     relative error of each, which comes to that of their sum. n masses that are right to a few units
@@ -58,7 +57,7 @@ def _missing(masses: Masses) -> float:
     if lack <= explained:
         return 0.0
     most = Fraction(lack) * (1 + Fraction(2) ** -52) + Fraction(_MASS_ERROR)
-    return float_above(most + n * Fraction(_TRUE_MIN))
+    return float_above(most + n * Fraction(TRUE_MIN))
 
 
 def _by_decreasing_ratio(

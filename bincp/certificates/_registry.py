@@ -2,26 +2,29 @@
 
 Pairs are looked up by exact type. Packages add theirs by calling :func:`register`, and are found
 through entry points of the group ``bincp.certificates``: each names a module (or an object in one)
-whose import registers its operators. They are loaded when a pair is first missing.
+whose import registers its operators. They are loaded when a pair is missing for the first time.
 
 A factory returns an operator and a note, and :func:`certify` makes the certificate of the pair from
-them. This holds for our own factories and for those from outside; only the law is checked on each
-certificate from outside, and by the tests for ours.
+them. Our own factories and those from outside are treated alike but for the check of the law: it
+runs on each certificate from outside, and in the tests for ours.
 
-The registry is the only state of the package that changes. A lock guards it, which is never held
-while code from outside runs: an import may wait for another thread, and that one for the registry.
+A lock guards the registry. It is never held while code from outside runs: an import may wait for
+another thread, and that thread for the registry.
 """
 
+import hashlib
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from bincp._core._operators import Operator as CompiledOperator
+from bincp._utils.arrays import as_array, is_tensor
+from bincp._utils.validation import pairs
 from bincp.certificates._certificate import Certificate, make_certificate, taken_apart
 from bincp.certificates._law import check_law
 from bincp.certificates._native_operators import is_native, native_operator
@@ -32,6 +35,7 @@ from bincp.errors import CertificateError
 __all__ = ["certify", "register", "registered"]
 
 ENTRY_POINT_GROUP = "bincp.certificates"
+_MOST_ELEMENTS = 1000  # of an array that a description shows
 
 Factory = Callable[[Any, Any], Any]
 F = TypeVar("F", bound=Factory)
@@ -43,7 +47,7 @@ class _Entry(NamedTuple):
     checks_law: bool
 
 
-_lock = threading.Lock()  # of _entries and _failed
+_lock = threading.Lock()  # guards _entries and _failed
 _entries: dict[tuple[type, type], _Entry] = {}
 _failed: set[str] = set()  # entry points that have been warned of
 
@@ -54,10 +58,10 @@ def certify(smoothing: Any, ball: Any) -> Certificate:
     Parameters
     ----------
     smoothing : bincp.smoothing.Smoothing
-        How the input is randomised, e.g. ``bincp.smoothing.Gaussian(0.25)``.
+        The scheme that randomises the input, such as ``bincp.smoothing.Gaussian(0.25)``.
     ball : bincp.balls.Ball
-        What the adversary may do, e.g. ``bincp.balls.L2(0.12)``; its radius is in the units of the
-        tensor that gets the noise.
+        The perturbations of the adversary, such as ``bincp.balls.L2(0.12)``; its radius is in the
+        units of the tensor that gets the noise.
 
     Returns
     -------
@@ -97,8 +101,8 @@ def register(
     Parameters
     ----------
     smoothing_type, ball_type : type
-        Types of the two arguments of the factory. Any class will do, a frozen dataclass is best; a
-        ball needs a method ``inverse()`` for ``Certificate.inverse`` to work.
+        Types of the two arguments of the factory. They may be any classes, best frozen dataclasses;
+        a ball needs a method ``inverse()`` for ``Certificate.inverse`` to work.
     examples : iterable of (smoothing, ball)
         Pairs on which the law of certificates is checked now. It is checked again on each
         certificate that the factory returns.
@@ -148,7 +152,7 @@ def register(
 
 
 def register_built_in(smoothing_type: type, ball_type: type) -> Callable[[F], F]:
-    """Register one of our own factories: the law is checked by the tests, and not at each use."""
+    """Register one of our own factories, for which the tests check the law, not each use."""
     return _registration(smoothing_type, ball_type, (), checks_law=False)
 
 
@@ -169,7 +173,7 @@ def _registration(
             raise TypeError(f"`factory` must be callable, got {factory!r}")
         entry = _Entry(factory, _origin(factory), checks_law)
         _check_free(pair)
-        for smoothing, ball in examples:
+        for smoothing, ball in pairs("examples", examples, "(smoothing, ball)"):
             _check_example(smoothing, ball, pair)
             _certificate_of(entry, smoothing, ball)
         with _lock:
@@ -181,7 +185,7 @@ def _registration(
 
 
 def registered() -> tuple[tuple[type, type, str], ...]:
-    """Return what can be certified: (smoothing_type, ball_type, origin) of each operator.
+    """Return the pairs that can be certified: (smoothing_type, ball_type, origin) of each.
 
     Returns
     -------
@@ -211,12 +215,12 @@ def _find(smoothing_type: type, ball_type: type) -> _Entry:
     if entry is None:
         raise CertificateError(
             f"no certificate for ({smoothing_type.__name__}, {ball_type.__name__}): "
-            f"{_what_there_is(pair)}"
+            f"{_known_operators(pair)}"
         )
     return entry
 
 
-def _what_there_is(pair: tuple[type, type]) -> str:
+def _known_operators(pair: tuple[type, type]) -> str:
     if pair[::-1] in _entries:
         return "the smoothing scheme comes first, then the ball"
     name = pair[0].__name__
@@ -231,8 +235,8 @@ _entry_points_loaded = threading.Event()
 def load_entry_points() -> None:
     """Import the modules that register operators, once.
 
-    Threads that come here at the same time all import; Python lets one of them run each module, and
-    sees to it that they do not wait for each other in a circle, as with a lock of ours they could.
+    Threads that come here at the same time all import. Python lets one of them run each module, and
+    keeps them from waiting for each other in a circle; with a lock of our own they could.
     """
     if _entry_points_loaded.is_set():
         return
@@ -259,7 +263,7 @@ def _warn_once(name: str, value: str, error: Exception) -> None:
 
 
 def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
-    """Make the certificate of a pair from what its factory returns."""
+    """Make the certificate of a pair from the result of its factory."""
     operator, details = _operator_of(entry.factory(smoothing, ball), entry.origin)
     certificate = make_certificate(
         Certificate,
@@ -275,7 +279,7 @@ def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
 
 
 def _operator_of(made: Any, origin: str) -> tuple[Operator, dict[str, Any]]:
-    """Return the operator in what a factory returned, and what is to be said of it."""
+    """Return the operator in the result of a factory, and its details."""
     noted = isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], str | None)
     made, note = made if noted else (made, None)
     details = {} if note is None else {"note": note}
@@ -313,25 +317,58 @@ def _inverted(ball: Any) -> Any:
 
 
 def _parameters(value: Any) -> dict[str, Any]:
-    return _plain(value) if is_dataclass(value) else {"type": type(value).__name__}
+    """Return the type and the parameters of a scheme or ball."""
+    parameters = {name: _plain(item) for name, item in _attributes(value)}
+    return {"type": type(value).__name__, **parameters}
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a dataclass, and all that the object holds if it is none itself.
+
+    A class may inherit the fields of a dataclass, such as `Smoothing`, and add attributes of its
+    own without being one.
+    """
+    if "__dataclass_fields__" in vars(type(value)):
+        yield from ((field.name, getattr(value, field.name)) for field in fields(value))
+        return
+    if isinstance(value, tuple):
+        yield "items", list(value)
+    state = object.__getstate__(value)
+    for attributes in state if isinstance(state, tuple) else (state,):  # by name, and in slots
+        yield from (attributes or {}).items()
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as a JSON value; what has no such form, by its repr."""
+    """Return a parameter as a JSON value; what has no such form, by its repr.
+
+    Two parameters with one description are taken for equal where a rule is checked against a
+    certificate. So arrays are not described by their repr, which rounds them and leaves out most
+    elements.
+    """
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else repr(value)
     if value is None or isinstance(value, bool | int | str):
         return value
-    if is_dataclass(value):
-        parameters = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        return {"type": type(value).__name__, **parameters}
+    if is_dataclass(value) and not isinstance(value, type):
+        return _parameters(value)
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, np.integer | np.floating):
         return _plain(value.item())
+    if isinstance(value, np.ndarray) or is_tensor(value):
+        return _plain_array(value)
     return repr(value)
+
+
+def _plain_array(value: Any) -> Any:
+    """Return the elements of an array, or a checksum of them where they are many."""
+    array = as_array("parameter", value.detach().cpu() if is_tensor(value) else value)
+    if array.size <= _MOST_ELEMENTS:
+        return _plain(array.tolist())
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": digest}
 
 
 def _check_free(pair: tuple[type, type]) -> None:

@@ -117,8 +117,8 @@ def add_calibrate(commands: Any) -> None:
 def _guarantee(text: str) -> str | tuple[str, str]:
     if text == "marginal":
         return text
-    kind, _, delta = text.partition(":delta=")
-    if kind != "training-conditional":
+    kind, separator, delta = text.partition(":delta=")
+    if kind != "training-conditional" or not separator:
         raise ValueError(f"must be marginal or training-conditional:delta=DELTA, got {text!r}")
     check_level("delta", delta)
     return kind, delta

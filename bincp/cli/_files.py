@@ -23,7 +23,8 @@ def read_array(path: Path, key: str | None, *usual_keys: str) -> npt.NDArray[Any
             if magic == b"\x93NUMPY":
                 if key is not None:
                     raise ValueError(f"`--key` must be left out with a .npy file, got {key!r}")
-                return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+                with np.errstate(all="ignore"):  # NumPy multiplies what a damaged shape says
+                    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
             if magic[:4] == b"PK\x03\x04":
                 with np.load(stream, allow_pickle=False) as archive:
                     return np.asarray(archive[_choose_key(archive.files, key, usual_keys)])

@@ -57,7 +57,13 @@ def _predict(arguments: argparse.Namespace) -> Report:
         counts = read_array(arguments.scores, arguments.key, "counts")
         sets = rule.predict_set_from_counts(counts, n_samples=arguments.counts)
     else:
-        sets = rule.predict_set(read_array(arguments.scores, arguments.key, "scores"))
+        scores = read_array(arguments.scores, arguments.key, "scores")
+        if scores.dtype.kind in "iu":
+            raise ValueError(
+                f"{arguments.scores}: scores must be floats, got {scores.dtype}; "
+                "counts need --counts M"
+            )
+        sets = rule.predict_set(scores)
     data = _sets_data(sets)
     if arguments.labels is not None:
         data["coverage"] = metrics.coverage(sets, read_array(arguments.labels, None, "labels"))

@@ -99,10 +99,6 @@ def draw(
     the unit sphere of its norm, times an independent radius [2]_. A scheme whose largest draws are
     beyond float32 is refused, and so are inputs of too many or too few elements for a scheme.
 
-    Thread safety: a draw depends on its key alone and nothing is kept between calls, so any number
-    of threads may draw at once. `indices` are copied; `x` is not, and if another thread writes to
-    it meanwhile, the copies of it mean nothing.
-
     References
     ----------
     .. [1] J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2, 3",

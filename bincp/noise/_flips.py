@@ -48,7 +48,7 @@ class _Categories(FlatSampler):
         The certificate counts a changed category once. Inputs (n, length) are codes whatever they
         hold.
         """
-        for axis in {1, x.ndim - 1} if x.ndim > 2 else ():
+        for axis in range(1, x.ndim) if x.ndim > 2 else ():
             if x.shape[axis] == self.k and (x.sum(axis=axis) == 1).all():
                 raise ValueError(
                     "`x` must hold codes, one element a position, for CategoricalFlip, got "
@@ -75,15 +75,15 @@ class _Parts(FlatSampler):
         self.samplers = {flips: sampler_of(flips) for flips in _joined(smoothing)}
 
     def check(self, x: FloatArray) -> None:
-        rows = x.reshape(len(x), -1)
         slab = math.prod(x.shape[2:])
-        for scheme, start, stop in _spans(self.smoothing, 0, rows.shape[1]):
+        for scheme, start, stop in _spans(self.smoothing, 0, x.shape[1] * slab):
             if start % slab:
                 raise ValueError(
                     "`x` must be flat, or have its parts one after the other along axis 1, for "
                     f"Joint, got shape {x.shape} with a part that begins at element {start}"
                 )
-            self.samplers[scheme].check(rows[:, start:stop])
+            if start < stop:  # in the shape of the input, which tells one-hot vectors from codes
+                self.samplers[scheme].check(x[:, start // slab : stop // slab])
 
     def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         # From the last part to the first: a part overwrites what others drew before it.

@@ -15,7 +15,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.floating[Any]]
 DoubleArray = npt.NDArray[np.float64]
 
-# The streams of csrc/noise/noise.h: those of the two parts of the noise, and of random scores.
+# The streams of csrc/noise/philox.h: those of the two parts of the noise, and of random scores.
 _NOISE_STREAMS = {
     "calibration": (_noise.CALIBRATION, _noise.CALIBRATION_RADIUS),
     "test": (_noise.TEST, _noise.TEST_RADIUS),

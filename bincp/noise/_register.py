@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_array, where
+from bincp._utils.validation import pairs
 from bincp.noise._draw import draw_from
 from bincp.noise._keys import FloatArray, IntArray, Keys
 from bincp.noise._samplers import Sampler, add_sampler, check_inputs, chunks
@@ -94,7 +95,7 @@ def register(
     def decorator(function: R) -> R:
         if not callable(function):
             raise TypeError(f"`sampler` must be callable, got {function!r}")
-        for smoothing, x in examples:
+        for smoothing, x in pairs("examples", examples, "(smoothing, x)"):
             if type(smoothing) is not smoothing_type:
                 raise TypeError(
                     f"`examples` must have schemes of the type {smoothing_type.__name__}, "

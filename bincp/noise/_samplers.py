@@ -92,7 +92,8 @@ def sampler_of(smoothing: object) -> Sampler:
     if type(smoothing) not in _entries:
         load_entry_points()
     if type(smoothing) not in _entries:
-        known = ", ".join(sorted(smoothing_type.__name__ for smoothing_type in _entries))
+        # A list, made at once: other threads may register types meanwhile.
+        known = ", ".join(sorted(smoothing_type.__name__ for smoothing_type in list(_entries)))
         raise TypeError(
             f"`smoothing` must be one of {known}, got {smoothing!r}; bincp.noise.register adds more"
         )
@@ -127,7 +128,7 @@ def check_inputs(sampler: Sampler, x: npt.NDArray[Any]) -> None:
     """Refuse inputs that cannot be smoothed at all, or not by this scheme."""
     if x.dtype.name not in ("float32", "float64") or not x.dtype.isnative:
         half = x.dtype == np.float16
-        hint = "noise of 16 bits has no tails" if half else "convert by `.astype(np.float32)`"
+        hint = "noise of 16 bits has no tails" if half else "use x.astype(np.float32) or x.float()"
         raise ValueError(f"`x` must be float32 or float64 ({hint}), got {x.dtype}")
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"`x` must have shape (n, ...) and not be empty, got {x.shape}")

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.validation import MAX_COUNT, check_integer
+from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP, SequentialRule
@@ -19,7 +19,7 @@ from bincp.errors import NotCalibratedError
 from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options, integers
-from bincp.sampling._rules import Rule, check_rule, is_calibrated
+from bincp.sampling._rules import Rule, RuleSettings, check_rule, is_calibrated
 from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
 
@@ -155,7 +155,7 @@ class RobustClassifier:
         seed: int = 0,
         device: torch.device | str | None = None,
         progress: bool = False,
-        **settings: Any,
+        **settings: Unpack[RuleSettings],
     ) -> None:
         self.model = as_model(model)
         self._smoothing, self._ball = smoothing, ball
@@ -170,9 +170,13 @@ class RobustClassifier:
         )
         self._next_id = {"calibration": 0, "test": 0}
 
-    def _new_rule(self, settings: dict[str, Any]) -> BinCP:
+    def __repr__(self) -> str:
+        return f"RobustClassifier({self._smoothing!r}, {self._ball!r}, rule={self._rule!r})"
+
+    def _new_rule(self, settings: RuleSettings) -> BinCP:
         if "alpha" not in settings:
-            raise TypeError("`alpha` must be given where `rule` is not")
+            got = ", ".join(settings) or "no setting"
+            raise TypeError(f"`alpha` must be given where `rule` is not, got {got}")
         return BinCP(self._certificate, **settings)
 
     @property
@@ -191,13 +195,13 @@ class RobustClassifier:
         return self._certificate
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> BinCP:
         """The decision rule; after `calibrate` it has the threshold and the smallest count.
 
         Another one may be assigned; one whose certificate is for other noise or another ball is
         refused.
         """
-        return self._rule
+        return cast("BinCP", self._rule)  # where it is of another class, the caller knows
 
     @rule.setter
     def rule(self, rule: Rule) -> None:
@@ -234,13 +238,19 @@ class RobustClassifier:
             As in `sample_scores`, and if the calibration set is empty.
         """
         ids = None if indices is None else _all_ids(indices)
-        all_scores, n_classes, start = [], None, 0
+        all_scores: list[npt.NDArray[np.floating[Any]]] = []
+        n_classes, start = None, 0
         for inputs, labels in _labelled_batches(x, y):
             own = None if ids is None else ids[start : start + _length(inputs)]
             job = self._job(inputs, self.n_samples, "calibration", own)
             scores, found = _engine.label_scores(job, labels)
             if n_classes not in (None, found):
                 raise ValueError(f"`model` must return {n_classes} logits as before, got {found}")
+            if all_scores and all_scores[0].dtype != scores.dtype:
+                raise ValueError(
+                    f"`model` must give scores of dtype {all_scores[0].dtype} as before, "
+                    f"got {scores.dtype}"
+                )
             all_scores.append(scores)
             n_classes, start = found, start + len(scores)
         if n_classes is None:
@@ -300,8 +310,7 @@ class RobustClassifier:
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
         for name, flag in (("sequential", sequential), ("curtail", curtail)):
-            if not isinstance(flag, bool):
-                raise TypeError(f"`{name}` must be a bool, got {flag!r}")
+            check_flag(name, flag)
         if sequential and not curtail:
             raise ValueError("`curtail` must be True for sequential prediction, got False")
         assert rule.n_test_samples_ is not None  # calibrated on samples
@@ -358,7 +367,7 @@ def _sizes(rule: Rule, n_samples: int | None, n_test_samples: int | None) -> tup
         (rule.n_samples_, rule.n_test_samples_) if is_calibrated(rule) else (None, None)
     )
     if n_samples is None and known is None:
-        raise TypeError("`n_samples` must be given where `rule` is not calibrated, got None")
+        raise TypeError("`n_samples` must be given unless `rule` is a calibrated one, got None")
     m = check_integer("n_samples", known if n_samples is None else n_samples, low=1, high=MAX_COUNT)
     if n_test_samples is None:
         return m, known_test or m

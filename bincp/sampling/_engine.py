@@ -56,7 +56,7 @@ def count(job: Job, tau: float) -> tuple[npt.NDArray[np.int32], str]:
             scores = batch.scores
             if counts is None:
                 counts = np.zeros((len(job.x), scores.shape[1]), dtype=np.int32)
-                dtype = _dtype_name(scores)
+                dtype = _dtype_name(scores.dtype)
             first, last = int(batch.sources[0]), int(batch.sources[-1]) + 1
             rows = torch.from_numpy(batch.sources - first).to(scores.device)
             reached = _reached(scores, tau).to(torch.int32)
@@ -89,16 +89,15 @@ def decide(
 
     Before the first batch nobody knows the labels, so every input gets one draw at least.
     """
-    labels, dtype = None, ""
+    labels, dtype = None, None
     n = len(job.x)
     what = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, max(rule.min_draws, 1)))
     with _evaluating(job.model), _progress_bar(job, n, "input") as bar:
         while len(what.inputs):
-            for batch in _batches(job, what, n_classes):
+            for batch in _batches(job, what, n_classes, dtype):
                 if labels is None:
-                    n_classes = batch.scores.shape[1]
+                    n_classes, dtype = batch.scores.shape[1], batch.scores.dtype
                     labels = rule.start((n, n_classes))
-                    dtype = _dtype_name(batch.scores)
                 labels.update_rows(_reached(batch.scores, tau).cpu().numpy(), batch.sources)
             assert labels is not None  # inputs and draws are not empty
             before = len(what.inputs)
@@ -107,7 +106,7 @@ def decide(
             if bar is not None:
                 bar.update(before - len(inputs))
     assert labels is not None
-    return labels, dtype
+    return labels, _dtype_name(dtype)
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,8 @@ def _reached(scores: torch.Tensor, tau: float) -> torch.Tensor:
     return scores >= torch.tensor(tau, dtype=scores.dtype, device="cpu")
 
 
-def _dtype_name(scores: torch.Tensor) -> str:
-    return str(scores.dtype).removeprefix("torch.")
+def _dtype_name(dtype: torch.dtype | None) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 @dataclass(frozen=True)
@@ -167,14 +166,21 @@ def _progress_bar(job: Job, total: int, unit: str) -> Any:
     return tqdm(total=total, desc=job.phase, unit=unit)
 
 
-def _batches(job: Job, what: _Draws, n_classes: int | None = None) -> Iterator[_Batch]:
+def _batches(
+    job: Job, what: _Draws, n_classes: int | None = None, dtype: torch.dtype | None = None
+) -> Iterator[_Batch]:
     """Evaluate the model on some draws, one batch of rows after the other."""
     for sources, draws, scores in _launched(job, what):
+        if dtype not in (None, scores.dtype):
+            raise ValueError(
+                f"`model` must give scores of dtype {_dtype_name(dtype)} as before, "
+                f"got {_dtype_name(scores.dtype)}"
+            )
         if n_classes not in (None, scores.shape[1]):
             raise ValueError(
                 f"`model` must return {n_classes} logits as before, got {scores.shape[1]}"
             )
-        n_classes = scores.shape[1]
+        n_classes, dtype = scores.shape[1], scores.dtype
         missing = torch.isnan(scores)
         if bool(missing.any()):
             row, label = (int(i) for i in missing.nonzero()[0])

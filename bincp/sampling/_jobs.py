@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from bincp._utils.arrays import ArrayLike, as_array, is_tensor
-from bincp._utils.validation import MAX_COUNT, check_integer
+from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.noise import _keys
 from bincp.noise._keys import IntArray, Keys, Phase
@@ -44,9 +44,7 @@ class Options:
         batch_size = check_integer("batch_size", batch_size, low=1)
         seed = _keys.check_seed(seed)
         place = None if device is None else _checked_device(device)
-        if not isinstance(progress, bool):
-            raise TypeError(f"`progress` must be a bool, got {progress!r}")
-        return cls(scoring, batch_size, seed, place, progress)
+        return cls(scoring, batch_size, seed, place, check_flag("progress", progress))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,27 @@
-"""The decision rule of a classifier: what it must offer, and which certificate it must have."""
+"""The decision rule of a classifier: its interface, its settings, the check of its certificate."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike
+from bincp._utils.levels import Level
 from bincp.calibration import SequentialRule
 from bincp.certificates import Certificate
+
+
+class RuleSettings(TypedDict, total=False):
+    """The settings of a new `BinCP`, which `RobustClassifier` passes on; `alpha` is needed."""
+
+    alpha: Level
+    p: Level | None
+    tau: float | None
+    correction: str
+    union: str
+    eta: Level
+    guarantee: str | tuple[str, Level]
+
 
 _METHODS = ("calibrate", "predict_set_from_counts", "sequential_rule")
 
@@ -52,7 +66,7 @@ def is_calibrated(rule: Rule) -> bool:
 def check_rule(rule: Any, certificate: Certificate) -> None:
     """Refuse a rule of another kind, of exact probabilities, or of another certificate."""
     missing = [name for name in _METHODS if not callable(getattr(rule, name, None))]
-    if missing or not hasattr(rule, "certificate_description"):
+    if missing or isinstance(rule, type) or not hasattr(rule, "certificate_description"):
         raise TypeError(
             f"`rule` must be a BinCP or have its methods {', '.join(_METHODS)}, got {rule!r}"
         )

@@ -1,4 +1,6 @@
-"""Smoothing schemes: how the input is randomised. Parameters only; the noise is drawn elsewhere.
+"""Smoothing schemes: how the input is randomised.
+
+A scheme holds parameters only; `bincp.noise` draws its noise.
 
 Scales are in the units of the tensor that gets the noise.
 """

@@ -10,8 +10,8 @@ from bincp.smoothing._base import Smoothing, set_parameters
 class Ablation(Smoothing):
     """Randomised ablation: `keep` of `dim` coordinates are kept, the others are blanked out.
 
-    The set of kept coordinates is uniform among those of its size. Against `balls.L0(r)`, which
-    counts the same coordinates.
+    The set of kept coordinates is uniform among those of its size. Certified against
+    `balls.L0(r)`, which counts the same coordinates.
 
     Parameters
     ----------
@@ -63,9 +63,8 @@ class BlockAblation(Smoothing):
     """Block ablation: one square block of an image is kept, the rest is blanked out.
 
     The block may be at any of height width positions, and goes on at the opposite edge where it
-    leaves the image. Against `balls.Patch`. All positions can be enumerated
-    (`bincp.sampling.exact_probabilities`), and then nothing is left to chance; the samplers draw
-    one uniformly.
+    leaves the image. Certified against `balls.Patch`. `bincp.sampling.exact_probabilities`
+    evaluates all positions and gives exact probabilities; the samplers draw one uniformly.
 
     Parameters
     ----------
@@ -119,8 +118,8 @@ class BandAblation(Smoothing):
     """Band ablation: one band of columns of an image is kept, the rest is blanked out.
 
     The band may start at any of `width` columns, and goes on at the left edge where it leaves the
-    image. Against `balls.Patch`; better than blocks for most patches. Everything else is as with
-    `BlockAblation`.
+    image. Certified against `balls.Patch`; better than blocks for most patches. Everything else is
+    as with `BlockAblation`.
 
     Parameters
     ----------
@@ -169,7 +168,7 @@ class BandAblation(Smoothing):
 class Deletion(Smoothing):
     """Randomised deletion: each token of a sequence is deleted with the same probability.
 
-    Deletions are independent, and the tokens that are left move together. Against
+    Deletions are independent, and the tokens that are left move together. Certified against
     `balls.EditDistance`.
 
     Parameters
@@ -177,7 +176,7 @@ class Deletion(Smoothing):
     p_delete : float
         Probability to delete a token, in [0, 1].
     padding : float
-        Value after the end of a sequence; it is no token itself. Inputs have shape (n, length),
+        Value after the end of a sequence, which no token may have. Inputs have shape (n, length),
         one sequence a row and one token an element: shorter sequences, and the smoothed copies,
         are filled up with it at the end. Samplers refuse other shapes, such as images or one-hot
         vectors.

@@ -17,7 +17,7 @@ class SplittingNoise(Smoothing):
     Cells of length 2 half_width, offset by s, split the line; a coordinate is replaced by the
     middle of its cell, the cell clipped to [0, 1]. With s uniform over one length, two values x
     and y of a coordinate fall into different cells with probability |x - y| / (2 half_width) at
-    most. That is all that the certificate needs: the offsets of different coordinates may depend
+    most. The certificate needs no more than that: the offsets of different coordinates may depend
     on each other.
 
     Parameters
@@ -29,11 +29,11 @@ class SplittingNoise(Smoothing):
         Derandomised noise for inputs that are multiples of 1 / grid, 255 for images of 8 bits: one
         number o in {0, ..., levels - 1} sets the offsets of all coordinates,
         s_i = ((t_i + o) mod levels + 1/2) / grid, with a fixed template t. The `levels` noised
-        copies of an input can be enumerated (`bincp.sampling.exact_probabilities`), and then
-        nothing is left to chance; the samplers draw o uniformly. The radius of a ball is a distance
-        of grid points, however these are rounded to floating-point numbers. None stands for
-        continuous noise, s_i uniform on (0, 2 half_width) and drawn for each coordinate anew, for
-        any inputs in [0, 1].
+        copies of an input can be enumerated (`bincp.sampling.exact_probabilities`), which gives
+        exact probabilities; the samplers draw o uniformly. The radius of a ball is a distance of
+        grid points, however these are rounded to floating-point numbers. None stands for
+        continuous noise for any inputs in [0, 1]: s_i is uniform on (0, 2 half_width) and drawn
+        for each coordinate anew.
     seed : int
         Seed of the template, in [0, 2^32). The template is
         ``numpy.random.RandomState(seed).randint(levels, size=dim)``, from the legacy generator of

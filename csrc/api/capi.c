@@ -2,11 +2,11 @@
  *
  * The kernels trust their callers. The callers of the table are not ours, so each function here
  * checks the scalars that a kernel relies on, in constant time, and the order of regions, on which a
- * guarantee rests, in time linear in what the kernel does anyway. Kernels stay hidden symbols: a
- * table needs no linking, and says with its size which members it has.
+ * guarantee rests, in linear time, as the kernel takes. Kernels stay hidden symbols: a table needs
+ * no linking, and its size says which members it has.
  *
- * Operators are filled in through a pointer to the caller's struct. Returned by value, they would
- * change the calling convention when the struct grows.
+ * Operators are filled in through a pointer to the caller's struct. If they were returned by value,
+ * the calling convention would change when the struct grows.
  */
 #include "api/capi.h"
 
@@ -104,12 +104,12 @@ static int are_complements(double p, double q)
     return is_probability(p) && is_probability(q) && fabs(p + q - 1.0) <= DBL_EPSILON;
 }
 
-#define BINOMIAL(name)                                                                     \
-    static double name(int64_t successes, int64_t trials, double p, double q)              \
-    {                                                                                      \
-        return is_trial(successes, trials) && are_complements(p, q)                        \
-                   ? bincp_##name(successes, trials, p, q)                                 \
-                   : NAN;                                                                  \
+#define BINOMIAL(name)                                                        \
+    static double name(int64_t successes, int64_t trials, double p, double q) \
+    {                                                                         \
+        return is_trial(successes, trials) && are_complements(p, q)           \
+                   ? bincp_##name(successes, trials, p, q)                    \
+                   : NAN;                                                     \
     }
 
 BINOMIAL(binom_pmf)
@@ -152,7 +152,7 @@ static int uniform(double shift, double *storage, bincp_operator *op)
     return make_shift(BINCP_UNIFORM, shift, storage, op);
 }
 
-/* Behind the regions lies the workspace that they are made with. */
+/* The workspace that makes the regions lies behind them. */
 static size_t regions_bytes(size_t n)
 {
     return bincp_operator_regions_bytes(n) + bincp_regions_workspace(n) * sizeof(double);
@@ -168,7 +168,7 @@ static int product_reaches(double a, double b, double slack, double c, double d)
     return right == 0.0 || ldexp(left * (1.0 + slack), apart) >= right;
 }
 
-/* The sum of masses, or NaN if one of them is no probability. */
+/* The sum of masses; NaN if one of them is no probability. */
 static double total(const double *masses, size_t n)
 {
     pair sum = {0.0, 0.0};
@@ -214,9 +214,8 @@ static int regions(const double *clean, const double *perturbed, size_t n, doubl
     }
     const double excess = fmax(fmax(sums[0], sums[1]) - 1.0, 0.0); /* no set may have more than 1 */
     double *const workspace = (double *)(void *)((char *)storage + bincp_operator_regions_bytes(n));
-    return hand_out(bincp_operator_regions(clean, perturbed, n, slack, tiny + excess, storage,
-                                           workspace),
-                    op);
+    return hand_out(
+        bincp_operator_regions(clean, perturbed, n, slack, tiny + excess, storage, workspace), op);
 }
 
 static int is_flip(double p)
@@ -230,7 +229,7 @@ static int are_flips(size_t additions, size_t deletions, double p_plus, double p
            is_flip(p_minus);
 }
 
-/* Behind the regions lies the workspace that they are made with; that of the masses is smaller. */
+/* The workspace that makes the regions lies behind them; the workspace of the masses is smaller. */
 static size_t sparse_bytes(size_t additions, size_t deletions)
 {
     return bincp_operator_regions_bytes(additions + deletions + 1) +
@@ -285,8 +284,8 @@ static int gaussian_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t dr
     return additive_row(BINCP_NOISE_GAUSSIAN, key, sigma, n, x, out);
 }
 
-static int uniform_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
-                       float half_width, size_t n, const float *x, float *out)
+static int uniform_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float half_width,
+                       size_t n, const float *x, float *out)
 {
     const bincp_noise_key key = bincp_noise_key_of(seed, stream, id, draw);
     return additive_row(BINCP_NOISE_UNIFORM, key, half_width, n, x, out);

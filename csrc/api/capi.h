@@ -5,7 +5,7 @@
 #include "bincp/bincp.h"
 #include "numerics/strict_floats.h"
 
-/* The table. `operator_of` is the one member that needs Python, and so comes from the caller. */
+/* The table. Only `operator_of` needs Python, so the caller passes it. */
 bincp_api bincp_api_make(const bincp_operator *(*operator_of)(struct _object *certificate));
 
 #endif

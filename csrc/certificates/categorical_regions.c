@@ -38,7 +38,7 @@ CLONES_V4 static void add_coordinate(const bincp_coordinates *kind, const double
         for (size_t i = 0; i < n; ++i) {
             const pair mass = {source_hi[i], source_lo[i]};
             pair product = dd_mul(mass, weight);
-            /* A sum that is possible keeps a positive mass, also where the product underflows. */
+            /* A possible sum keeps a positive mass, also where the product underflows. */
             product.hi = mass.hi > 0.0 && product.hi < TRUE_MIN ? TRUE_MIN : product.hi;
             const pair sum = two_sum(to_hi[i], product.hi);
             const pair result = fast_two_sum(sum.hi, sum.lo + (to_lo[i] + product.lo));
@@ -69,7 +69,7 @@ void bincp_categorical_masses(const bincp_coordinates *kinds, size_t n_kinds, si
     for (size_t i = 0; i < 4 * stride; ++i) {
         workspace[i] = 0.0;
     }
-    double *here = workspace + margin; /* its low parts are `stride` behind it */
+    double *here = workspace + margin; /* its low parts follow `stride` places behind */
     double *there = here + 2 * stride;
     here[0] = 1.0;
     size_t largest_sum = 0;

@@ -17,8 +17,8 @@ typedef struct bincp_coordinates {
 /* mass[e] = probability that the exponents of all coordinates of all kinds add up to e, for
  * e < size, where size - 1 is the largest possible sum.
  *
- * The errors are bounded by a relative BINCP_CATEGORICAL_SLACK and an absolute
- * bincp_categorical_tiny(...), as those of all regions. The workspace holds 4 (size + largest
+ * Like those of all regions, the errors are bounded by a relative BINCP_CATEGORICAL_SLACK and an
+ * absolute bincp_categorical_tiny(...). The workspace holds 4 (size + largest
  * exponent) doubles.
  */
 #define BINCP_CATEGORICAL_SLACK 9e-16

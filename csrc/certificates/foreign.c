@@ -1,10 +1,10 @@
-/* Operators from outside: a guard around functions whose code we do not know.
+/* Operators from outside: a guard around functions with unknown code.
  *
  * Every operator that bincp hands out keeps the promise of bincp/bincp.h (a probability, or NaN),
- * so compiled callers need no check of their own. An operator from outside is therefore wrapped, also
- * where it is a bincp_operator already: its struct may be of another size than ours, and its
- * functions may return anything. The price is one more indirect call, about 2 ns, and for arrays one
- * pass over them.
+ * so compiled callers need no check of their own. An operator from outside is therefore wrapped, even
+ * if it is a bincp_operator already: its struct may have another size than ours, and its functions
+ * may return any value. The price is one more indirect call, about 2 ns, and for arrays one pass over
+ * them.
  */
 #include "certificates/foreign.h"
 
@@ -54,8 +54,8 @@ static double guarded(const bincp_function *function, double p)
     return is_probability(value) ? value : NAN;
 }
 
-/* The function sees probabilities only, in memory that nobody else writes: zeros take the place of
- * other values. A value that it does not write is NaN. */
+/* The function gets only probabilities, in memory that no other thread writes: zeros take the place
+ * of other values. A value that it does not write stays NaN. */
 static void fill_chunk(const bincp_function *function, const double *p, size_t n, double *out)
 {
     double asked[CHUNK] = {0.0}, bounds[CHUNK];

@@ -8,7 +8,7 @@
 typedef double (*bincp_plain_fn)(double p);
 typedef double (*bincp_data_fn)(double p, void *data);
 
-/* A function from outside, of one of three types: one pointer is set, or none if there is none. */
+/* A function from outside of one of three types: its pointer is set, or none without a function. */
 typedef struct bincp_function {
     bincp_plain_fn plain;
     bincp_data_fn with_data;
@@ -30,8 +30,8 @@ double bincp_function_call(const bincp_function *function, double p);
 /* The functions of a struct from outside, which may be older than our header. */
 bincp_foreign bincp_foreign_functions(const bincp_operator *given);
 
-/* The operator whose bounds are NaN where the functions leave [0, 1], one by one and in arrays. Both
- * arguments must outlive it. */
+/* The operator whose bounds are NaN where the functions leave [0, 1], for single values and arrays.
+ * Both arguments must outlive it. */
 bincp_operator bincp_foreign_operator(const bincp_foreign *functions, const char *name);
 
 #endif

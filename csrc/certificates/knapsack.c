@@ -1,17 +1,18 @@
 /* The fractional knapsack over likelihood-ratio regions.
  *
- * Rounding. Both maps are increasing piecewise linear functions through knots, and each is the other
- * one read sideways. Every knot is known within a factor 1 +- slack, counted from its nearer end, so
- * that nothing is lost near 1. It is moved right and down by that much: the curve through the moved
- * knots is below the exact one, for a point moved right or down falls below an increasing curve.
- * Read sideways, it is above. This needs no bound on the slope, so it holds for ratios of 1e300. What
- * is left to rounding is one line between two knots: its slope and value are rounded outward once,
- * by more than its evaluation can err, so that a bound is a look-up, a product and a sum.
+ * Rounding. Both maps are increasing piecewise linear functions through knots, and each is the
+ * inverse of the other: the same curve read sideways. Every knot is known within a factor 1 +- slack,
+ * counted from its nearer end, so that no digits are lost near 1. It is moved right and down by that
+ * much. The curve through the moved knots is below the exact one, because a point that is moved right
+ * or down falls below an increasing curve; read sideways, it is above. This needs no bound on the
+ * slope, so it holds for ratios of 1e300. Between two knots there is one line: its slope and value
+ * are rounded outward once, by more than its evaluation can err, so that a bound is a look-up, a
+ * product and a sum.
  *
- * Look-up. A search by bisection mispredicts a branch or two a value. Instead [0, 1] is cut into
- * buckets of equal width, each with a copy of the line at its start: most values need no more, and
- * the rest look at the starts of the lines that follow. Values in increasing order are taken line
- * by line. Measured for 50 + 50 flips and 10,000 values (Zen 5): 1.9 ns a value in random order, 0.7
+ * Look-up. A search by bisection mispredicts a branch or two for each value. Instead [0, 1] is cut
+ * into buckets of equal width, each with a copy of the line at its start. Most values need only that
+ * line; the others look at the starts of the lines that follow. Values in increasing order are taken
+ * line by line. Measured for 50 + 50 flips and 10,000 values (Zen 5): 1.9 ns a value in random order, 0.7
  * in increasing order; 2.8 with bisection within buckets alone.
  */
 #include "certificates/knapsack.h"
@@ -58,8 +59,8 @@ static double knot_slack(double slack)
     return slack + 4.0 * UNIT_ROUNDOFF;
 }
 
-/* At or above a knot, of which `below` has been cumulated from the first region, and `above` is what
- * is left. */
+/* A value at or above a knot. `below` is the mass cumulated from the first region up to the knot,
+ * and `above` the mass beyond it. */
 static pair knot_above(double below, double above, double slack, double tiny)
 {
     if (below <= 0.5) {
@@ -77,8 +78,8 @@ static pair knot_below(double below, double above, double slack, double tiny)
 }
 
 /* Knots that make both bounds safe: clean masses moved up, perturbed ones down, and both still in
- * order. Returns the number of the last knot that costs clean mass to reach: what costs none comes
- * last. The workspace holds the sums from below (knots[0] and [1]) and from above. */
+ * order. Returns the number of the last knot that costs clean mass to reach: regions that cost none
+ * come last. The workspace holds the sums from below (knots[0] and [1]) and from above. */
 static size_t move_knots(const double *clean, const double *perturbed, size_t n, double slack,
                          double tiny, pair *up, pair *down, double *workspace)
 {
@@ -113,13 +114,13 @@ static size_t move_knots(const double *clean, const double *perturbed, size_t n,
     return last;
 }
 
-/* The line from one knot to the next, no higher than it is in exact arithmetic. What `from` lacks to
- * a double goes into the value. */
+/* The line from one knot to the next, no higher than in exact arithmetic. `from` is rounded to a
+ * double, and its rounding error goes into the value. */
 static bincp_line line_below(pair from, pair value, pair next_from, pair next_value)
 {
     const double slope = minus(next_value, value) / minus(next_from, from) * (1.0 - STEP);
     bincp_line line = {from.hi, rounded_down(value), 0.0};
-    if (slope > 0.0 && slope <= DBL_MAX) { /* elsewhere flat is safe */
+    if (slope > 0.0 && slope <= DBL_MAX) { /* else a flat line is safe */
         const double shifted = value.hi + (value.lo - slope * from.lo);
         line.value = shifted - fabs(shifted) * STEP - 2.0 * TRUE_MIN;
         line.slope = slope;
@@ -150,7 +151,7 @@ static size_t buckets_for(size_t n_lines)
     return buckets;
 }
 
-/* Doubles that a curve of n_lines keeps: starts, lines, and indices of half that size. */
+/* The number of doubles in a curve of n_lines: starts, lines, and indices of half that size. */
 static size_t curve_size(size_t n_lines)
 {
     return (n_lines + 1) + 3 * n_lines + (buckets_for(n_lines) + 3) / 2;
@@ -204,8 +205,8 @@ static bincp_curve lower_curve(const pair *up, const pair *down, size_t last, do
 
 /* Upper bounds: the same knots, read the other way.
  *
- * p = 0 has a line of its own, for there only regions count that cost nothing; what costs something
- * starts at the smallest positive p, however little it is.
+ * p = 0 has a line of its own, because only regions without perturbed mass count there. All others
+ * start at the smallest positive p, however little mass they have.
  */
 static bincp_curve upper_curve(const pair *up, const pair *down, const double *perturbed, size_t n,
                                double *storage)
@@ -232,7 +233,7 @@ static bincp_curve upper_curve(const pair *up, const pair *down, const double *p
     return curve;
 }
 
-/* One record a bucket, so that one look-up is all that most values need. */
+/* One record for each bucket, so that most values need only one look-up. */
 static const bincp_bucket *copy_to_buckets(const bincp_curve *curve, double *storage)
 {
     bincp_bucket *const buckets = (bincp_bucket *)(void *)storage;
@@ -323,8 +324,8 @@ static size_t count_below(const double *p, size_t m, double end)
     return low;
 }
 
-/* Bounds at m probabilities in increasing order: line by line. The last line takes all that is left,
- * so that the loop ends even if another thread has put NaN or a 7 into p meanwhile. */
+/* Bounds at m probabilities in increasing order, line by line. The last line takes all the rest, so
+ * that the loop ends even if another thread has put NaN or a 7 into p meanwhile. */
 CLONES_V4 static void lower_in_order(const bincp_line *lines, size_t n_lines, const double *starts,
                                      const double *p, size_t m, double *out)
 {

@@ -38,7 +38,7 @@ typedef struct bincp_regions {
     const bincp_bucket *buckets; /* of `lower` */
 } bincp_regions;
 
-/* Numbers of doubles that bincp_regions_make keeps, and needs while it runs. n < 2^31. */
+/* The numbers of doubles that bincp_regions_make keeps, and that it needs while it runs. n < 2^31. */
 size_t bincp_regions_size(size_t n);
 size_t bincp_regions_workspace(size_t n);
 
@@ -62,7 +62,7 @@ double bincp_regions_upper(const bincp_regions *regions, double p);
 void bincp_regions_lower_fill(const bincp_regions *regions, const double *p, size_t m, double *out);
 
 /* Lower bounds at m probabilities in increasing order, all in [0, 1], from masses as above: those of
- * bincp_regions_lower, bit by bit, without the cost of what makes single look-ups fast. */
+ * bincp_regions_lower, bit by bit, without the cost of an index for single look-ups. */
 size_t bincp_regions_bounds_workspace(size_t n);
 void bincp_regions_bounds(const double *clean, const double *perturbed, size_t n, double slack,
                           double tiny, const double *p, size_t m, double *out, double *workspace);

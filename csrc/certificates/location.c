@@ -1,19 +1,19 @@
 /* Shifts in the quantile of a symmetric distribution, with directed rounding.
  *
- * Everything is written for the mass t <= 1/2 of the smaller tail (exact for p > 1/2 as 1 - p).
- * A distribution has two maps of it: `out` moves a tail away from the centre and rounds it down; `in` moves
- * it towards the centre, and either stays on its side, rounded up, or crosses to the other one,
- * where the mass is rounded down again. The two bounds are these with one minus a tail where the
- * result is above 1/2, so no digits are lost near 0 or 1.
+ * All maps take the mass t <= 1/2 of the smaller tail (for p > 1/2 it is 1 - p, exact). A
+ * distribution has two of them: `out` moves a tail away from the centre and rounds it down; `in`
+ * moves it towards the centre. There it either stays on its side and is rounded up, or crosses to
+ * the other side, where the mass is rounded down again. The two bounds follow from these maps, as one
+ * minus a tail where the result is above 1/2, so no digits are lost near 0 or 1.
  *
- * Laplace is closed. The others know one of F and F^-1 with an error bound (a `curve`), and invert
- * it by bincp_solve, whose result is on a proven side: a bad start or slow convergence can cost
- * tightness, never soundness. A scalar costs 0.5 to 2 microseconds.
+ * Laplace has a closed form. The others know one of F and F^-1 with an error bound (a `curve`), and
+ * invert it by bincp_solve, whose result is on a proven side: a bad start or slow convergence can
+ * cost tightness, never soundness. A scalar costs 0.5 to 2 microseconds.
  *
- * Pareto: F^-1 is a 2F1 of u = 2 p - 1: its power series where m = u^gamma <= 1/2, else the
- * logarithmic case (DLMF 15.8.10) in 1 - m; positive terms, each sum ends once the rest is below
- * the rounding. Half power (density exp(-sqrt|x|)): F^-1 is bounded, and measured from its nearer
- * end, where it is a Debye function of c; 2 t = P(2, c).
+ * Pareto: F^-1 is a 2F1 of u = 2 p - 1, by its power series where m = u^gamma <= 1/2, else by the
+ * logarithmic case (DLMF 15.8.10) in 1 - m. All terms are positive, and each sum ends once the rest
+ * is below the rounding. Half power (density exp(-sqrt|x|)): F^-1 is bounded and measured from its
+ * nearer end, where it is a Debye function of c; 2 t = P(2, c).
  */
 #include "certificates/location.h"
 
@@ -27,10 +27,10 @@
 #define SUBNORMAL_STEP (2.0 * TRUE_MIN)
 #define HALF_RANGE 3.28986813369645287294 /* pi^2 / 3 */
 #define EXP_STEP (4.0 * UNIT_ROUNDOFF)
-/* From any Pareto position that is a double, so large a shift leaves the range of doubles: the tail is
- * below exp(-x). */
+/* A shift this large leads from any Pareto position that is a double beyond the range of doubles: the
+ * tail is below exp(-x). */
 #define FAR_SHIFT 1e5
-/* A shift that changes no tail that is a double, and is large enough to have an inverse. */
+/* A shift this small changes no tail that is a double, and still has an inverse. */
 #define LEAST_SHIFT 1e-290
 
 typedef struct tail {
@@ -99,19 +99,19 @@ static double upper(double p, const void *params, out_fn out, in_fn in)
     return moved.crossed ? sum_above(1.0, -moved.mass) : fmax(moved.mass, p);
 }
 
-#define BOUNDS(name)                                              \
-    double bincp_##name##_lower(double p, const void *params)     \
-    {                                                             \
-        return lower(p, params, name##_out, name##_in);           \
-    }                                                             \
-    double bincp_##name##_upper(double p, const void *params)     \
-    {                                                             \
-        return upper(p, params, name##_out, name##_in);           \
+#define BOUNDS(name)                                          \
+    double bincp_##name##_lower(double p, const void *params) \
+    {                                                         \
+        return lower(p, params, name##_out, name##_in);       \
+    }                                                         \
+    double bincp_##name##_upper(double p, const void *params) \
+    {                                                         \
+        return upper(p, params, name##_out, name##_in);       \
     }
 
 /* ---- Laplace ----------------------------------------------------------------------------------- */
 
-/* exp(-shift / 2), used twice so that no product underflows early. */
+/* exp(-shift / 2), applied twice so that no product underflows early. */
 static double half_decay(double shift)
 {
     return exp(-0.5 * shift);
@@ -349,11 +349,11 @@ curve bincp_half_power_log_mass(double c, const void *params)
 static double debye_near(double c)
 {
     static const double b[] = {
-        -1.740845657234001e-27,  7.315975652702203e-26,  -3.0874198024267403e-24,
-        1.3091507554183213e-22,  -5.581785874325009e-21, 2.395218621026187e-19,
-        -1.0356517612181247e-17, 4.518980029619918e-16,  -1.9939295860721074e-14,
+        -1.740845657234001e-27,  7.315975652702203e-26,   -3.0874198024267403e-24,
+        1.3091507554183213e-22,  -5.581785874325009e-21,  2.395218621026187e-19,
+        -1.0356517612181247e-17, 4.518980029619918e-16,   -1.9939295860721074e-14,
         8.921691020456452e-13,   -4.0647616451442256e-11, 1.8978869988971e-09,
-        -9.185773074661964e-08,  4.72411186696901e-06,   -0.0002777777777777778,
+        -9.185773074661964e-08,  4.72411186696901e-06,    -0.0002777777777777778,
         0.027777777777777776,
     };
     double sum = 0.0;
@@ -410,38 +410,40 @@ static double half_power_start(double v)
     return depth + log1p(depth + log1p(depth));
 }
 
-/* A c on the given side of the one that belongs to the tail t. The logarithm that is solved for is
- * that of the smaller of 2 t and 1 - 2 t: the other is flat. */
+/* A c on the given side of the one that belongs to the tail t. The equation is that of the logarithm
+ * of the smaller of 2 t and 1 - 2 t: the other is flat. */
 static double half_power_from_tail(double t, int side)
 {
     const double w = 2.0 * t;
     if (w < 0.5) {
         const double small = sqrt(w) * 1.4142135623730951, target = log(w);
-        return bincp_solve(bincp_half_power_log_mass, NULL, target, 2.0 * UNIT_ROUNDOFF * fabs(target),
-                          small * (1.0 + small / 3.0), side);
+        return bincp_solve(bincp_half_power_log_mass, NULL, target,
+                           2.0 * UNIT_ROUNDOFF * fabs(target), small * (1.0 + small / 3.0), side);
     }
     if (w == 1.0) {
         return INFINITY;
     }
     const double target = -log(1.0 - w);
     return bincp_solve(bincp_half_power_log_rest, NULL, target, 2.0 * UNIT_ROUNDOFF * target,
-                      half_power_start(1.0 - w), side);
+                       half_power_start(1.0 - w), side);
 }
 
-/* A c on the given side of the one at the distance `edge` <= HALF_RANGE from the end: there too,
- * what is solved for is the distance to the centre where that is smaller. */
+/* A c on the given side of the one at the distance `edge` <= HALF_RANGE from the end. The equation
+ * is that of the distance to the centre where that is smaller. */
 static double half_power_from_edge(double edge, int side)
 {
     if (edge < 0.5 * HALF_RANGE) {
-        return bincp_solve(bincp_half_power_edge, NULL, edge, 0.0, 0.5 * edge * (1.0 + 0.125 * edge), side);
+        return bincp_solve(bincp_half_power_edge, NULL, edge, 0.0,
+                           0.5 * edge * (1.0 + 0.125 * edge), side);
     }
     const double position = HALF_RANGE - edge - side * 8.0 * UNIT_ROUNDOFF;
     if (position <= 0.0) {
         return INFINITY;
     }
     const double target = -log(position);
-    return bincp_solve(bincp_half_power_log_position, NULL, target, 4.0 * UNIT_ROUNDOFF * (1.0 + fabs(target)),
-                      half_power_start(fmin(0.5 * position, 1.0)), side);
+    return bincp_solve(bincp_half_power_log_position, NULL, target,
+                       4.0 * UNIT_ROUNDOFF * (1.0 + fabs(target)),
+                       half_power_start(fmin(0.5 * position, 1.0)), side);
 }
 
 static double half_power_mass_below(double edge)

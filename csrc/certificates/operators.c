@@ -1,8 +1,8 @@
 /* The built-in operators: each row of `builtins` ties a name to its two bounds.
  *
- * A bound is a plain function of (p, params), so a certificate costs one indirect call, needs no
- * Python, and one from outside (bincp/bincp.h) is called in the same way as one of ours. The same
- * holds for arrays: an operator that can do many probabilities at once brings a function for it.
+ * A bound is a plain function of (p, params), so a certificate costs one indirect call and needs no
+ * Python. One from outside (bincp/bincp.h) is called in the same way as one of ours. An operator that
+ * can do many probabilities at once also brings a function for arrays.
  */
 #include "certificates/operators.h"
 
@@ -93,8 +93,8 @@ static double count_below(double p, double levels)
     return count;
 }
 
-/* Between two counts the bound is linear, so that upper(p) >= q if and only if p >= lower(q), but no
- * worse than that of the nearer count, so that its own rounding keeps it monotone. */
+/* Between two counts the bound is linear, so that upper(p) >= q if and only if p >= lower(q). It is no
+ * worse than the bound of the nearer count, so that rounding keeps it monotone. */
 static double steps_lower(double p, const void *params)
 {
     const bincp_steps *move = params;
@@ -282,7 +282,7 @@ bincp_operator bincp_operator_sparse(size_t additions, size_t deletions, double 
 
 /* ---- an upper bound from a lower one ----------------------------------------------------------- */
 
-/* Bisection of bit patterns, which order non-negative doubles, takes 62 steps at most at any scale.
+/* Bisection of bit patterns, which order non-negative doubles, takes at most 62 steps at any scale.
  * The upper end of the bracket is returned: lower(beyond) > p proves that the exact bound is above p
  * there, also where rounding makes `lower` waver. */
 double bincp_generalised_inverse(bincp_bound_fn lower, const void *params, double p)

@@ -30,7 +30,7 @@ typedef enum bincp_builtin {
 #define BINCP_OPERATOR_HOLDS(op, member) \
     ((op)->struct_size >= offsetof(bincp_operator, member) + sizeof(op)->member)
 
-/* Probabilities that are multiples of 1 / levels, of which the attack moves a count by `steps`.
+/* Probabilities that are multiples of 1 / levels, where the attack moves a count by `steps`.
  *
  * A p that is the nearest double of count / levels stands for that count: `lower` is then
  * (count - steps) / levels rounded down once, so that for any two counts

@@ -3,9 +3,9 @@
  * A region's mass is a convolution of two binomial mass functions: sums of positive terms, so
  * nothing cancels. Each mass function is a recurrence outward from its mode, with a scale that is
  * divided out at the end; recurrence, convolution and cumulation carry a second double for the
- * rounding errors. So every knot is right to a few units in the last place, whatever the radii, and
- * the outward step of a bound can be 5e-15. Summing in plain doubles costs half the time and a step
- * of 1e-13 at radii 1000 + 1000.
+ * rounding errors. So every knot is right to a few units in the last place at any radii, and the
+ * outward step of a bound can be 5e-15. Plain doubles would take half the time, but need a step of
+ * 1e-13 at radii 1000 + 1000.
  *
  * The grid of all numbers of flips shares the binomial mass functions and the order of the
  * probabilities; a cell costs one convolution a side and one pass over the probabilities.

@@ -29,8 +29,8 @@ int bincp_sparse_is_identity(size_t additions, size_t deletions, double p_plus, 
 /* Lower bounds for all numbers of flips: out[(i (deletions + 1) + j) m + k] is that of i additions
  * and j deletions at probability k.
  *
- * `p` holds the m probabilities in increasing order, all in [0, 1], and order[s] says which of them
- * p[s] is; NULL if p[k] is the k-th. The bounds are those of bincp_regions_lower, bit by bit. With
+ * `p` holds the m probabilities in increasing order, all in [0, 1], and p[s] is probability order[s];
+ * without an order (NULL) it is probability s. The bounds are those of bincp_regions_lower, bit by bit. With
  * any other values in `p` or `order` they mean nothing: an order that is not below m writes nothing.
  * The workspace holds bincp_sparse_grid_workspace(...) doubles.
  */

@@ -5,7 +5,7 @@
  *   blocks   count_all() sorts and merges the axes of the array and cuts it into blocks of rows
  *   finish   the counts of a block are stored, or compared with min_count and the result stored
  *
- * Why the loops look as they do. Counting should cost what reading the scores costs: 30 to 40 GB/s
+ * Design of the loops. Counting should cost what reading the scores costs: 30 to 40 GB/s
  * on one core, about one vector of scores a cycle. Measured on Zen 4 and on a Zen 5 class CPU:
  *   - No branch depends on a score. The count is a sum of comparisons, and NaN a flag gathered in
  *     the same pass (free: the loop waits for memory). decide does not leave a row early: it would
@@ -13,7 +13,7 @@
  *   - Long rows: 512-bit loads lose a quarter where each of them crosses a cache line, and NumPy
  *     puts large arrays at 16 mod 64; a scalar head up to the next line brings that back (0.94 to
  *     1.0 of reading). Software prefetch wins a little on one CPU and loses a quarter on the other.
- *   - Short rows: the sum across a vector at the end of each row is what costs. A literal length
+ *   - Short rows: the sum across a vector at the end of each row costs most. A literal length
  *     (32, 64) helps. Rows of few vectors do better as bytes, compared across the borders of rows
  *     (float32, m = 16: 0.9 of reading against 0.7; float16, m = 47: 2.5 times as fast). 256-bit
  *     vectors beat 512-bit ones here.

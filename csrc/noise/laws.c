@@ -309,20 +309,20 @@ DEFINE_BITS(bits_f32, float)
 DEFINE_BITS(bits_f64, double)
 
 /* For both types alike; they differ in the loads and stores around `flip` alone. */
-#define DEFINE_FLIP(NAME, TYPE, BITS)                                                               \
-    void NAME(double p_plus, double p_minus, bincp_noise_key key, size_t n, const TYPE *x,    \
-              TYPE *out)                                                                      \
-    {                                                                                         \
-        const threshold plus = threshold_of(p_plus), minus = threshold_of(p_minus);           \
-        uint32_t bits[CHUNK];                                                                 \
-        for (size_t first = 0; first < n; first += CHUNK) {                                   \
-            const size_t length = n - first < CHUNK ? n - first : CHUNK;                      \
-            BITS(x == NULL ? NULL : x + first, length, bits);                                 \
-            flip(plus, minus, key, first, length, bits);                                      \
-            for (size_t j = 0; j < length; j++) {                                             \
-                out[first + j] = (TYPE)(int32_t)bits[j];                                      \
-            }                                                                                 \
-        }                                                                                     \
+#define DEFINE_FLIP(NAME, TYPE, BITS)                                                             \
+    void NAME(double p_plus, double p_minus, bincp_noise_key key, size_t n, const TYPE *x,        \
+              TYPE *out)                                                                          \
+    {                                                                                             \
+        const threshold plus = threshold_of(p_plus), minus = threshold_of(p_minus);               \
+        uint32_t bits[CHUNK];                                                                     \
+        for (size_t first = 0; first < n; first += CHUNK) {                                       \
+            const size_t length = n - first < CHUNK ? n - first : CHUNK;                          \
+            BITS(x == NULL ? NULL : x + first, length, bits);                                     \
+            flip(plus, minus, key, first, length, bits);                                          \
+            for (size_t j = 0; j < length; j++) {                                                 \
+                out[first + j] = (TYPE)(int32_t)bits[j];                                          \
+            }                                                                                     \
+        }                                                                                         \
     }
 
 DEFINE_FLIP(bincp_noise_flip_f32, float, bits_f32)
@@ -350,24 +350,24 @@ static uint32_t other(uint32_t category, uint32_t choice)
     return choice < category ? choice : choice + 1;
 }
 
-#define DEFINE_CATEGORICAL(NAME, TYPE, BITS)                                                        \
-    void NAME(uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n,       \
-              const TYPE *x, TYPE *out)                                                       \
-    {                                                                                         \
-        const threshold plus = threshold_of(p_plus), minus = threshold_of(p_minus);           \
-        uint32_t bits[CHUNK];                                                                 \
-        for (size_t first = 0; first < n; first += CHUNK) {                                   \
-            const size_t length = n - first < CHUNK ? n - first : CHUNK;                      \
-            BITS(x == NULL ? NULL : x + first, length, bits);                                 \
-            flip(plus, minus, key, first, length, bits);                                      \
-            for (size_t j = first; j < first + length; j++) {                                 \
-                const TYPE value = x == NULL ? 0 : *(const volatile TYPE *)(x + j);           \
-                const int changed = bits[j - first] != (uint32_t)(value != 0);                 \
-                out[j] = changed && value >= 0 && value < (TYPE)k /* or it is no category */ \
-                             ? (TYPE)other((uint32_t)value, choose(key, j, k - 1))            \
-                             : value;                                                         \
-            }                                                                                 \
-        }                                                                                     \
+#define DEFINE_CATEGORICAL(NAME, TYPE, BITS)                                                      \
+    void NAME(uint32_t k, double p_plus, double p_minus, bincp_noise_key key, size_t n,           \
+              const TYPE *x, TYPE *out)                                                           \
+    {                                                                                             \
+        const threshold plus = threshold_of(p_plus), minus = threshold_of(p_minus);               \
+        uint32_t bits[CHUNK];                                                                     \
+        for (size_t first = 0; first < n; first += CHUNK) {                                       \
+            const size_t length = n - first < CHUNK ? n - first : CHUNK;                          \
+            BITS(x == NULL ? NULL : x + first, length, bits);                                     \
+            flip(plus, minus, key, first, length, bits);                                          \
+            for (size_t j = first; j < first + length; j++) {                                     \
+                const TYPE value = x == NULL ? 0 : *(const volatile TYPE *)(x + j);               \
+                const int changed = bits[j - first] != (uint32_t)(value != 0);                    \
+                out[j] = changed && value >= 0 && value < (TYPE)k /* or it is no category */      \
+                             ? (TYPE)other((uint32_t)value, choose(key, j, k - 1))                \
+                             : value;                                                             \
+            }                                                                                     \
+        }                                                                                         \
     }
 
 DEFINE_CATEGORICAL(bincp_noise_categorical_f32, float, bits_f32)

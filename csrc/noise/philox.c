@@ -25,7 +25,8 @@ CLONES_V4 static void draw_words(bincp_noise_key key, size_t first, size_t n, ui
                 numbers[r * PHILOX_LANES + i] = (uint64_t)words[0][r][i] << 32 | words[1][r][i];
             }
         }
-        memcpy(out + done, numbers, (n - done < PHILOX_GROUP ? n - done : PHILOX_GROUP) * sizeof *out);
+        memcpy(out + done, numbers,
+               (n - done < PHILOX_GROUP ? n - done : PHILOX_GROUP) * sizeof *out);
     }
 }
 

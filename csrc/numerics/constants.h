@@ -1,4 +1,4 @@
-/* Constants of the arithmetic of doubles, and the test for a probability: one place for each. */
+/* Constants of the arithmetic of doubles, and the test for a probability. */
 #ifndef BINCP_CONSTANTS_H
 #define BINCP_CONSTANTS_H
 

@@ -14,7 +14,7 @@
  * The error of -log T is the relative error of T: some units in the last place for the sums, and
  * some units of the exponent, which is most of -log T. Near the centre of exp(-|x|^p) with a large
  * p, 1 - P loses digits, at most as one unit of x would (x times the slope). The bounds are tested
- * against 40-digit arithmetic; what was seen is below 3/4 of them.
+ * against 40-digit arithmetic; the errors seen are below 3/4 of them.
  */
 #include "numerics/incomplete.h"
 
@@ -27,7 +27,7 @@
 #define FAR 800.0
 #define SERIES_END 1.5
 #define MANY 16.0
-/* Halley's iteration stops this near the target, or at 1e-6 of it, and then takes one step more. */
+/* Halley's iteration stops this near to the target, or at 1e-6 of it, and then takes one step more. */
 #define NEAR 1e-12
 #define FEW_STEPS 60
 #define PROOFS 40

@@ -14,8 +14,8 @@ typedef struct curve {
 typedef curve (*curve_fn)(double z, const void *params);
 
 /* A z >= 0 near the root of f = target, on a proven side of it: f(z) >= target for `side` 1,
- * f(z) <= target for `side` -1, where |target - the number meant| <= target_error. What cannot be
- * proven gets the end of the range: infinity, or 0. */
+ * f(z) <= target for `side` -1, where |target - the number meant| <= target_error. Where no side can
+ * be proven it is the end of the range: infinity, or 0. */
 double bincp_solve(curve_fn f, const void *params, double target, double target_error, double start,
                   int side);
 

@@ -7,7 +7,7 @@
  * in the last place into a thousand. So abscissas are kept as a sum of two doubles: the quantile is
  * Wichura's AS 241 (PPND16, Applied Statistics 37, 1988; 5 units of error) plus the remainder from
  * one Newton step, the shift is subtracted without error, and the tail (the C library's erfc)
- * takes the remainder to first order. `relative_error` bounds what is left, and so says how far a
+ * takes the remainder to first order. `relative_error` bounds the error that remains, by which a
  * bound steps outward: about 1e-15 in the middle, 1e-13 where Phi is 1e-300.
  */
 #include "numerics/normal.h"
@@ -22,7 +22,7 @@
 #define FOUR_OVER_PI 1.27323954473516268615
 /* Beyond this |x| the tail nears the subnormal numbers, whose rounding spoils a Newton step. */
 #define FAR_TAIL 37.3
-/* From any p strictly between 0 and 1, so large a shift leaves the range of doubles. */
+/* A shift this large leads from any p strictly between 0 and 1 beyond the range of doubles. */
 #define FAR_SHIFT 100.0
 /* Roundings of a subnormal tail: half a unit each of the halving, two products and erfc's own. */
 #define SUBNORMAL_STEP (4.0 * TRUE_MIN)
@@ -57,30 +57,42 @@ double bincp_normal_tail(double x)
 
 double bincp_normal_tail_quantile(double p)
 {
-    static const double central_num[8] = {
-        3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3,
-        1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
-        3.3430575583588128105e+4, 2.5090809287301226727e+3};
-    static const double central_den[8] = {
-        1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2, 5.3941960214247511077e+3,
-        2.1213794301586595867e+4, 3.9307895800092710610e+4, 2.8729085735721942674e+4,
-        5.2264952788528545610e+3};
-    static const double middle_num[8] = {
-        1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
-        3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
-        2.27238449892691845833e-2, 7.74545014278341407640e-4};
-    static const double middle_den[8] = {
-        1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
-        1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
-        1.05075007164441684324e-9};
-    static const double far_num[8] = {
-        6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
-        2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
-        2.71155556874348757815e-5, 2.01033439929228813265e-7};
-    static const double far_den[8] = {
-        1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
-        7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
-        2.04426310338993978564e-15};
+    static const double central_num[8] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
+                                          1.9715909503065514427e+3, 1.3731693765509461125e+4,
+                                          4.5921953931549871457e+4, 6.7265770927008700853e+4,
+                                          3.3430575583588128105e+4, 2.5090809287301226727e+3};
+    static const double central_den[8] = {1.0,
+                                          4.2313330701600911252e+1,
+                                          6.8718700749205790830e+2,
+                                          5.3941960214247511077e+3,
+                                          2.1213794301586595867e+4,
+                                          3.9307895800092710610e+4,
+                                          2.8729085735721942674e+4,
+                                          5.2264952788528545610e+3};
+    static const double middle_num[8] = {1.42343711074968357734e0,  4.63033784615654529590e0,
+                                         5.76949722146069140550e0,  3.64784832476320460504e0,
+                                         1.27045825245236838258e0,  2.41780725177450611770e-1,
+                                         2.27238449892691845833e-2, 7.74545014278341407640e-4};
+    static const double middle_den[8] = {1.0,
+                                         2.05319162663775882187e0,
+                                         1.67638483018380384940e0,
+                                         6.89767334985100004550e-1,
+                                         1.48103976427480074590e-1,
+                                         1.51986665636164571966e-2,
+                                         5.47593808499534494600e-4,
+                                         1.05075007164441684324e-9};
+    static const double far_num[8] = {6.65790464350110377720e0,  5.46378491116411436990e0,
+                                      1.78482653991729133580e0,  2.96560571828504891230e-1,
+                                      2.65321895265761230930e-2, 1.24266094738807843860e-3,
+                                      2.71155556874348757815e-5, 2.01033439929228813265e-7};
+    static const double far_den[8] = {1.0,
+                                      5.99832206555887937690e-1,
+                                      1.36929880922735805310e-1,
+                                      1.48753612908506148525e-2,
+                                      7.86869131145613259100e-4,
+                                      1.84631831751005468180e-5,
+                                      1.42151175831644588870e-7,
+                                      2.04426310338993978564e-15};
 
     const double q = p - 0.5;
     if (q >= -0.425) {

@@ -1,9 +1,9 @@
-/* Refuse compilers that may change what a floating-point operation gives.
+/* Refuse compilers that may change the results of floating-point operations.
  *
  * The bounds of bincp rest on the rounding of every single operation, on NaN and on subnormal numbers.
  * Under -ffast-math and its parts a lower bound may come out too high, and NaN scores are counted.
- * setup.py undoes such flags of the user; what compiles a kernel in another way meets this file.
- * Contraction to fused multiply-add is seen by gcc alone: compile with -ffp-contract=off.
+ * setup.py undoes such flags of the user; this file refuses kernels that are compiled in another way.
+ * Only gcc tells about contraction to fused multiply-add: compile with -ffp-contract=off.
  */
 #ifndef BINCP_STRICT_FLOATS_H
 #define BINCP_STRICT_FLOATS_H

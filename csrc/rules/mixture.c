@@ -3,8 +3,8 @@
  * Any slope gives a valid bound: the slope is searched for, the bound is evaluated directly. The
  * search keeps one corner on either side of the abscissa and lets the corner that lies highest above
  * their chord take the place of one of them; a handful of passes finds the edge of the envelope over
- * the abscissa, without building the envelope. Everything is a probability of failure, and those are
- * small where the decision is made, so nothing is lost near 1.
+ * the abscissa, without building the envelope. All values are probabilities of failure, which are
+ * small where the decision is made, so no digits are lost near 1.
  *
  * Means of weights are sums over the counts around the mode, by the ratio of successive masses and
  * divided by the sum of the masses: no mass is ever computed by itself. The ratios do not depend on
@@ -15,18 +15,19 @@
 #include <math.h>
 
 #include "numerics/binomial.h"
+#include "numerics/constants.h"
 #include "numerics/read_once.h"
 
 /* Chords steeper or flatter than this change nothing that a double of the bound can hold. */
 #define NEGLIGIBLE 1e-15
 
-/* A search takes a handful of passes. Any slope gives a valid bound, so one that is stopped here, as
- * on values that are out of order, only gives a bound that is not the tightest. */
+/* A search takes a handful of passes. Any slope gives a valid bound, so a search that is stopped here,
+ * as on values that are out of order, only gives a looser bound. */
 enum { MOST_PASSES = 100 };
 
 static int are_probabilities(double p, double q)
 {
-    return p >= 0.0 && p <= 1.0 && q >= 0.0 && q <= 1.0; /* false for NaN */
+    return is_probability(p) && is_probability(q);
 }
 
 void bincp_failures(int64_t t, int64_t m, const double *p, const double *q, size_t n, double *out)

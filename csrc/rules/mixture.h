@@ -30,7 +30,7 @@ typedef struct bincp_envelope {
  */
 bincp_envelope bincp_corner_envelope(const double *u, const double *v, size_t n, double x);
 
-/* The same for the points (u[i], v[i]) themselves: a bound on nothing, but the limit of finer grids. */
+/* The same for the points (u[i], v[i]) themselves. It is no bound, but the limit of finer grids. */
 bincp_envelope bincp_point_envelope(const double *u, const double *v, size_t n, double x);
 
 /* out[i] = E[w[S]], S ~ Bin(m, p[i]), q[i] = 1 - p[i], for weights w[0], ..., w[m] >= 0; NaN where p

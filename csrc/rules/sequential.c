@@ -17,7 +17,7 @@
 
 #define LANES BINCP_SEQUENTIAL_LANES
 
-/* Draws that are reached less often than this change no double of the sums, but those next to 0. */
+/* Draws that are reached less often than this change only sums next to 0. */
 #define NEVER 1e-290
 
 typedef struct block {
@@ -33,7 +33,7 @@ static ALWAYS_INLINE void add(double *sum, const double *term)
 }
 
 /* One more draw for the counts low..high, whose probabilities w become those of low..high + 1. Returns
-   how likely it is that it is made, at the point where it is likeliest. */
+   the probability that the draw is made, the largest over the points. */
 static ALWAYS_INLINE double draw(block *b, double *w, int64_t low, int64_t high)
 {
     double made[LANES] = {0.0}, likeliest = 0.0;
@@ -65,7 +65,7 @@ CLONES_AVX2 static void follow(const bincp_sequential_rule *rule, block *b, doub
         w[i] = 1.0;
         b->refused[i] = b->accepted[i] = b->draws[i] = 0.0;
     }
-    for (int32_t l = 0;; ++l) { /* low and high stay in [0, l + 1], whatever the boundaries say */
+    for (int32_t l = 0;; ++l) { /* low and high stay in [0, l + 1] for any boundaries */
         for (; high >= low && high >= rule->accept[l]; --high) {
             add(b->accepted, w + LANES * high);
         }

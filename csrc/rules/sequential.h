@@ -18,11 +18,11 @@ typedef struct bincp_sequential_rule {
     int32_t m; /* draws at most, 1 <= m < 2^31 - 1 */
 } bincp_sequential_rule;
 
-/* Doubles of scratch memory that bincp_sequential_exits needs for a rule of m draws. */
+/* The number of doubles of scratch memory that bincp_sequential_exits needs for a rule of m draws. */
 #define BINCP_SEQUENTIAL_LANES 4
 #define BINCP_SEQUENTIAL_SCRATCH(m) (BINCP_SEQUENTIAL_LANES * ((size_t)(m) + 1))
 
-/* For i < n: how a label ends whose draws are hits with probability p[i], q[i] = 1 - p[i].
+/* For i < n, the end of a label whose draws are hits with probability p[i], q[i] = 1 - p[i].
  *
  * refused[i] and accepted[i] are the probabilities of the two decisions, each a sum of the exits it
  * is made at: accurate however small it is. draws[i] is the expected number of draws.

@@ -8,13 +8,13 @@
 static long checks;
 static long failures;
 
-#define CHECK(condition)                                                     \
-    do {                                                                     \
-        ++checks;                                                            \
-        if (!(condition)) {                                                  \
-            ++failures;                                                      \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);  \
-        }                                                                    \
+#define CHECK(condition)                                                    \
+    do {                                                                    \
+        ++checks;                                                           \
+        if (!(condition)) {                                                 \
+            ++failures;                                                     \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+        }                                                                   \
     } while (0)
 
 /* Print the totals, and return the exit status of the program. */

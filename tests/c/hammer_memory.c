@@ -96,7 +96,12 @@ static void certificates(const bincp_regions *regions)
     double *const out = doubles(9 * N);
     bincp_regions_lower_fill(regions, shared->p, N, out);
     const bincp_operator op = bincp_operator_make(BINCP_REGIONS, regions);
-    bincp_bound_fill(op.upper, op.params, shared->p, N, out);
+    bincp_lower_fill(&op, shared->p, N, out);
+    bincp_upper_fill(&op, shared->p, N, out);
+    const double shift = 0.1;
+    const bincp_operator uniform = bincp_operator_make(BINCP_UNIFORM, &shift);
+    bincp_lower_fill(&uniform, shared->p, N, out);
+    bincp_upper_fill(&uniform, shared->p, N, out);
     double *const workspace = doubles(bincp_sparse_grid_workspace(2, 2, N));
     bincp_sparse_grid(2, 2, 0.01, 0.6, shared->p, shared->order, N, out, workspace);
     bincp_sparse_grid(2, 2, 0.01, 0.6, shared->p, NULL, N, out, workspace);

@@ -107,32 +107,46 @@ static double bound_upper(double p, const void *params)
 }
 
 bincp_operator both = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "both", bound_lower, bound_upper, &shift,
-    NULL, NULL,
+    BINCP_ABI_VERSION, sizeof(bincp_operator), "both", bound_lower, bound_upper, &shift, NULL, NULL,
 };
 bincp_operator lower_only = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "lower only", bound_lower, NULL, &shift,
-    NULL, NULL,
+    BINCP_ABI_VERSION, sizeof(bincp_operator), "lower only", bound_lower, NULL, &shift, NULL, NULL,
 };
 bincp_operator crossed = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "crossed", bound_upper, bound_lower, &shift,
-    NULL, NULL,
+    BINCP_ABI_VERSION,
+    sizeof(bincp_operator),
+    "crossed",
+    bound_upper,
+    bound_lower,
+    &shift,
+    NULL,
+    NULL,
 };
 bincp_operator old_version = {
-    BINCP_ABI_VERSION - 1, sizeof(bincp_operator), "old", bound_lower, NULL, &shift,
-    NULL, NULL,
+    BINCP_ABI_VERSION - 1, sizeof(bincp_operator), "old", bound_lower, NULL, &shift, NULL, NULL,
 };
 bincp_operator too_short = {
-    BINCP_ABI_VERSION, offsetof(bincp_operator, lower_fill) - 1, "short", bound_lower, NULL, &shift,
-    NULL, NULL,
+    BINCP_ABI_VERSION,
+    offsetof(bincp_operator, lower_fill) - 1,
+    "short",
+    bound_lower,
+    NULL,
+    &shift,
+    NULL,
+    NULL,
 };
 bincp_operator latin_1 = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "d\xe9j\xe0", bound_lower, bound_upper, &shift,
-    NULL, NULL,
+    BINCP_ABI_VERSION,
+    sizeof(bincp_operator),
+    "d\xe9j\xe0",
+    bound_lower,
+    bound_upper,
+    &shift,
+    NULL,
+    NULL,
 };
 bincp_operator unnamed = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), NULL, bound_lower, NULL, &shift,
-    NULL, NULL,
+    BINCP_ABI_VERSION, sizeof(bincp_operator), NULL, bound_lower, NULL, &shift, NULL, NULL,
 };
 bincp_operator empty = BINCP_OPERATOR_INIT;
 
@@ -174,6 +188,17 @@ static void other_fill(const double *p, size_t n, const void *params, double *ou
     }
 }
 
+/* The bounds of lower_fill at equal distances, and no loss at all in between. */
+static void between_fill(const double *p, size_t n, const void *params, double *out)
+{
+    lower_fill(p, n, params, out);
+    for (size_t i = 0; i < n; ++i) {
+        if (p[i] * 1024.0 != floor(p[i] * 1024.0)) {
+            out[i] = p[i];
+        }
+    }
+}
+
 /* Leaves [0, 1] at 0.3, is NaN at 0.7 and writes nothing at 0.9, none of which is on the grid. */
 static void wild_fill(const double *p, size_t n, const void *params, double *out)
 {
@@ -191,24 +216,40 @@ static void fatal_fill(const double *p, size_t n, const void *params, double *ou
 }
 
 bincp_operator with_fills = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "with fills", bound_lower, bound_upper, &shift,
-    lower_fill, upper_fill,
+    BINCP_ABI_VERSION, sizeof(bincp_operator),
+    "with fills",      bound_lower,
+    bound_upper,       &shift,
+    lower_fill,        upper_fill,
+};
+bincp_operator between_values = {
+    BINCP_ABI_VERSION, sizeof(bincp_operator), "between values", bound_lower, bound_upper, &shift,
+    between_fill, upper_fill,
 };
 bincp_operator lower_fill_only = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "lower fill", bound_lower, NULL, &shift,
-    lower_fill, NULL,
+    BINCP_ABI_VERSION,
+    sizeof(bincp_operator),
+    "lower fill",
+    bound_lower,
+    NULL,
+    &shift,
+    lower_fill,
+    NULL,
 };
 bincp_operator upper_fill_only = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "upper fill", bound_lower, NULL, &shift,
-    NULL, upper_fill,
+    BINCP_ABI_VERSION, sizeof(bincp_operator), "upper fill", bound_lower, NULL, &shift, NULL,
+    upper_fill,
 };
 bincp_operator other_values = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "other values", bound_lower, bound_upper, &shift,
-    other_fill, upper_fill,
+    BINCP_ABI_VERSION, sizeof(bincp_operator),
+    "other values",    bound_lower,
+    bound_upper,       &shift,
+    other_fill,        upper_fill,
 };
 bincp_operator wild_values = {
-    BINCP_ABI_VERSION, sizeof(bincp_operator), "wild values", bound_lower, bound_upper, &shift,
-    wild_fill, NULL,
+    BINCP_ABI_VERSION, sizeof(bincp_operator),
+    "wild values",     bound_lower,
+    bound_upper,       &shift,
+    wild_fill,         NULL,
 };
 
 /* The struct of the first header, which ends before the fills: what lies behind it, as here, is not
@@ -220,6 +261,11 @@ struct {
     const void *params;
     bincp_fill_fn behind[2];
 } first_header = {
-    BINCP_ABI_VERSION, offsetof(bincp_operator, lower_fill), "first", bound_lower, bound_upper,
-    &shift, {fatal_fill, fatal_fill},
+    BINCP_ABI_VERSION,
+    offsetof(bincp_operator, lower_fill),
+    "first",
+    bound_lower,
+    bound_upper,
+    &shift,
+    {fatal_fill, fatal_fill},
 };

@@ -55,10 +55,37 @@ static double load(bincp_score_type type, const char *p)
     float single;
     double value;
     switch (type) {
-    case BINCP_FLOAT16: memcpy(&bits, p, 2); return value_of_bits(bits, 5);
-    case BINCP_BFLOAT16: memcpy(&bits, p, 2); return value_of_bits(bits, 8);
-    case BINCP_FLOAT32: memcpy(&single, p, 4); return (double)single;
-    default: memcpy(&value, p, 8); return value;
+    case BINCP_FLOAT16:
+        memcpy(&bits, p, 2);
+        return value_of_bits(bits, 5);
+    case BINCP_BFLOAT16:
+        memcpy(&bits, p, 2);
+        return value_of_bits(bits, 8);
+    case BINCP_FLOAT32:
+        memcpy(&single, p, 4);
+        return (double)single;
+    default:
+        memcpy(&value, p, 8);
+        return value;
+    }
+}
+
+/* The score of a type, among its bits as a half, its bits as a brain float, and its value. */
+static void store_one(bincp_score_type type, char *p, uint16_t half, uint16_t brain, double value)
+{
+    const float single = (float)value;
+    switch (type) {
+    case BINCP_FLOAT16:
+        memcpy(p, &half, 2);
+        break;
+    case BINCP_BFLOAT16:
+        memcpy(p, &brain, 2);
+        break;
+    case BINCP_FLOAT32:
+        memcpy(p, &single, 4);
+        break;
+    default:
+        memcpy(p, &value, 8);
     }
 }
 
@@ -69,16 +96,11 @@ static void store_random(bincp_score_type type, char *p)
                                       0x3801, 0x7c00, 0xfc00, 0x7bff, 0x0400, 0xfbff};
     static const uint16_t BRAINS[] = {0,      0x8000, 1,      0x8001, 0x3f00, 0xbf00,
                                       0x3f01, 0x7f80, 0xff80, 0x7f7f, 0x0080, 0xff7f};
-    static const double VALUES[] = {0.0,  -0.0,          1e-45,          -1e-45, 0.5, -0.5,
-                                    0.75, (double)INFINITY, -(double)INFINITY, 1e38,   0.7, -1e38};
+    static const double VALUES[] = {
+        0.0,  -0.0, 1e-45, -1e-45, 0.5, -0.5, 0.75, (double)INFINITY, -(double)INFINITY,
+        1e38, 0.7,  -1e38};
     const ptrdiff_t i = random_below(12);
-    const float single = (float)VALUES[i];
-    switch (type) {
-    case BINCP_FLOAT16: memcpy(p, &HALVES[i], 2); break;
-    case BINCP_BFLOAT16: memcpy(p, &BRAINS[i], 2); break;
-    case BINCP_FLOAT32: memcpy(p, &single, 4); break;
-    default: memcpy(p, &VALUES[i], 8);
-    }
+    store_one(type, p, HALVES[i], BRAINS[i], VALUES[i]);
 }
 
 static void store_nan(bincp_score_type type, char *p)
@@ -86,14 +108,7 @@ static void store_nan(bincp_score_type type, char *p)
     static const uint16_t HALVES[] = {0x7c01, 0x7fff, 0xfc01, 0xffff};
     static const uint16_t BRAINS[] = {0x7f81, 0x7fff, 0xff81, 0xffff};
     const ptrdiff_t i = random_below(4);
-    const float single = i & 1 ? NAN : -NAN;
-    const double value = (double)single;
-    switch (type) {
-    case BINCP_FLOAT16: memcpy(p, &HALVES[i], 2); break;
-    case BINCP_BFLOAT16: memcpy(p, &BRAINS[i], 2); break;
-    case BINCP_FLOAT32: memcpy(p, &single, 4); break;
-    default: memcpy(p, &value, 8);
-    }
+    store_one(type, p, HALVES[i], BRAINS[i], (double)(i & 1 ? NAN : -NAN));
 }
 
 static void *allocate(ptrdiff_t bytes)

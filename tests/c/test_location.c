@@ -14,10 +14,10 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define PI 3.14159265358979323846
 
-static const double grid[] = {0.0, TRUE_MIN, 1e-310, 1e-300, 1e-100, 1e-12,    0.1, 0.25,
+static const double grid[] = {0.0, TRUE_MIN, 1e-310, 1e-300, 1e-100, 1e-12,     0.1,       0.25,
                               0.5, 0.51,     0.75,   0.9,    0.999,  1 - 1e-12, BELOW_ONE, 1.0};
-static const double shifts[] = {0.0, TRUE_MIN, 1e-300, 1e-17, 1e-6,    1e-3,    0.1,
-                                0.5, 1.0,      3.0,    10.0,  1e4, 1e200, DBL_MAX, INFINITY};
+static const double shifts[] = {0.0, TRUE_MIN, 1e-300, 1e-17, 1e-6,  1e-3,    0.1,     0.5,
+                                1.0, 3.0,      10.0,   1e4,   1e200, DBL_MAX, INFINITY};
 
 typedef double (*bound_fn)(double p, const void *params);
 
@@ -91,8 +91,8 @@ static void test_pareto(void)
     };
     for (size_t i = 0; i < LENGTH(laws); ++i) {
         for (size_t j = 0; j < LENGTH(shifts); ++j) {
-            const bincp_location location = {
-                .shift = shifts[j], .law.pareto = {laws[i][0], laws[i][1]}};
+            const bincp_location location = {.shift = shifts[j],
+                                             .law.pareto = {laws[i][0], laws[i][1]}};
             check_at(bincp_pareto_lower, bincp_pareto_upper, &location, shifts[j], 1e-11);
         }
     }

@@ -8,8 +8,8 @@
 #include "noise/laws.h"
 #include "noise/splitting.h"
 
-static const bincp_noise_key KEY
-    = {UINT64_C(0xFEDCBA9876543210), UINT64_C(0xABCDEF01234567), 0x7FFFFFFF, BINCP_STREAM_TEST};
+static const bincp_noise_key KEY = {UINT64_C(0xFEDCBA9876543210), UINT64_C(0xABCDEF01234567),
+                                    0x7FFFFFFF, BINCP_STREAM_TEST};
 
 static void test_philox(void)
 {

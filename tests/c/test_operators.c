@@ -114,7 +114,7 @@ static void test_regions_by_hand(void)
     static const double clean[] = {0.25, 0.5, 0.25, 0.0};
     static const double perturbed[] = {0.0, 0.25, 0.5, 0.25};
     static const double expected[][3] = {
-        {0.0, 0.0, 0.25}, {0.25, 0.0, 0.75}, {0.5, 0.125, 0.875},
+        {0.0, 0.0, 0.25},  {0.25, 0.0, 0.75}, {0.5, 0.125, 0.875},
         {0.75, 0.25, 1.0}, {1.0, 0.75, 1.0},
     };
     double *storage = doubles(bincp_regions_size(4));
@@ -168,8 +168,8 @@ static void check_sparse(size_t a, size_t d, double p_plus, double p_minus)
     }
     CHECK(fabs(sums[0] - 1.0) < 1e-13 && fabs(sums[1] - 1.0) < 1e-13);
 
-    const bincp_regions regions = make(
-        clean, perturbed, n, BINCP_SPARSE_SLACK, bincp_sparse_tiny(a, d), storage);
+    const bincp_regions regions =
+        make(clean, perturbed, n, BINCP_SPARSE_SLACK, bincp_sparse_tiny(a, d), storage);
     for (size_t i = 0; i < LENGTH(grid); ++i) {
         const double lower = bincp_regions_lower(&regions, grid[i]);
         const double upper = bincp_regions_upper(&regions, grid[i]);
@@ -204,8 +204,8 @@ static void test_sparse_by_value(void)
     double clean[5], perturbed[5], workspace[12];
     double *storage = doubles(bincp_regions_size(5));
     bincp_sparse_masses(1, 3, 0.01, 0.6, clean, perturbed, workspace);
-    const bincp_regions regions = make(
-        clean, perturbed, 5, BINCP_SPARSE_SLACK, bincp_sparse_tiny(1, 3), storage);
+    const bincp_regions regions =
+        make(clean, perturbed, 5, BINCP_SPARSE_SLACK, bincp_sparse_tiny(1, 3), storage);
     /* The order printed in the literature would give 0.99998 here. */
     CHECK(fabs(bincp_regions_lower(&regions, 0.9) - 0.3455) < 5e-5);
     CHECK(bincp_regions_lower(&regions, 1.0) == 1.0);
@@ -288,7 +288,7 @@ static void test_categorical(void)
 {
     /* The third power of the second kind is impossible. */
     const bincp_coordinates kinds[] = {{2, {0, 1, 3}, {0.5, 0.25, 0.25}, {0.0}},
-                                 {1, {2, 0, 1}, {0.75, 0.25, 0.0}, {0.0}}};
+                                       {1, {2, 0, 1}, {0.75, 0.25, 0.0}, {0.0}}};
     static const double expected[] = {1, 1, 3.25, 4, 1.25, 3, 1.75, 0, 0.75};
     double mass[9], *workspace = doubles(4 * (9 + 3));
     bincp_categorical_masses(kinds, 2, 9, mass, workspace);
@@ -344,8 +344,7 @@ static void test_operators(void)
     const double shift = 0.1;
     double clean[] = {0.7, 0.3}, perturbed[] = {0.2, 0.8};
     double *storage = doubles(bincp_regions_size(2));
-    const bincp_regions regions =
-        make(clean, perturbed, 2, DBL_EPSILON, 2 * TRUE_MIN, storage);
+    const bincp_regions regions = make(clean, perturbed, 2, DBL_EPSILON, 2 * TRUE_MIN, storage);
     const bincp_operator identity = bincp_operator_make(BINCP_IDENTITY, NULL);
     const bincp_operator gaussian = bincp_operator_make(BINCP_GAUSSIAN, &shift);
     const bincp_operator uniform = bincp_operator_make(BINCP_UNIFORM, &shift);

@@ -186,12 +186,12 @@ def test_uncorrected_at_radius_zero_accepts_exactly_the_success_rank():
 def test_threshold_is_taken_in_the_dtype_of_the_scores():
     scores = np.full((9, 4), 0.7, np.float32)
     rule = paper(IDENTITY, alpha="0.1", tau=0.7, correction="none").calibrate(scores)
-    assert rule.success_rank_ == 4  # float32(0.7) reaches 0.7 (F016)
+    assert rule.success_rank_ == 4  # float32(0.7) reaches 0.7
     assert rule.tau_ == float(np.float32(0.7))
     assert rule.predict_set(scores.reshape(3, 3, 4)).all()
 
 
-def test_infinite_scores_are_order_statistics():  # B039
+def test_infinite_scores_are_order_statistics():
     scores = np.array([[-np.inf, 0.0], [0.0, np.inf], [np.inf, np.inf]])
     rule = paper(IDENTITY, alpha="0.5", p="0.5", correction="none").calibrate(scores)
     assert rule.tau_ == np.inf
@@ -217,7 +217,7 @@ def test_inputs_are_not_changed():
     np.testing.assert_array_equal(scores, kept)
 
 
-def test_calibration_size_is_that_of_the_data_and_ranks_are_integers():  # B035, F008, F018, F020
+def test_calibration_size_is_that_of_the_data_and_ranks_are_integers():
     for n, alpha, eta, expected in [
         (19, 0.05, None, 1),
         (9, 0.1, None, 1),
@@ -232,7 +232,7 @@ def test_calibration_size_is_that_of_the_data_and_ranks_are_integers():  # B035,
         assert (rule.rank_, rule.n_calibration_) == (expected, n)
 
 
-def test_ties_at_the_threshold_are_accepted():  # F009
+def test_ties_at_the_threshold_are_accepted():
     rule = paper(IDENTITY, alpha="0.1", p=1, correction="none")
     rule.calibrate(np.full((19, 1), 0.5))
     assert rule.predict_set(np.full((1, 1, 1), 0.5)).all()
@@ -626,7 +626,7 @@ def test_exact_calibration_warns_too():
         ({"union": None, "correction": "mixture"}, ValueError, "`union` must be one of"),
     ],
 )
-def test_constructor_refuses(options, error, match):  # B042
+def test_constructor_refuses(options, error, match):
     with pytest.raises(error, match=match):
         paper(GAUSSIAN, **options)
 
@@ -673,7 +673,7 @@ def test_calibrate_refuses(scores, options, error, match):
 @pytest.mark.parametrize("row", [0, 8, 30, 299])
 @pytest.mark.parametrize("n", [20, 300])
 @pytest.mark.parametrize("options", [{"p": 0.7}, {"tau": 0.0}])
-def test_nan_is_found_wherever_it_is(row, n, options):  # B043
+def test_nan_is_found_wherever_it_is(row, n, options):
     scores = np.random.default_rng(0).normal(size=(n, 8))
     scores[row % n, 3] = np.nan
     with pytest.raises(ValueError, match=rf"`true_scores`.*NaN.*\({row % n}, 3\)"):
@@ -734,6 +734,17 @@ def test_a_failed_calibration_leaves_the_last_one():
     with pytest.raises(ValueError, match="NaN"):
         rule.calibrate(np.full((99, 200), np.nan), n_classes=3)
     assert rule.predict_set(np.ones((1, 3, 200))).all()
+
+
+@pytest.mark.parametrize("name", ["certificate", "alpha", "correction", "tau_", "min_count_"])
+def test_what_the_rule_was_made_from_is_read_only(name):
+    rule = bincp.BinCP(GAUSSIAN).calibrate(np.ones((99, 8)))
+    before = getattr(rule, name)
+    with pytest.raises(AttributeError, match=f"`{name}` of a BinCP is read-only"):
+        setattr(rule, name, before)
+    with pytest.raises(AttributeError):
+        delattr(rule, name)
+    assert getattr(rule, name) is before
 
 
 def test_numbers_that_lie_between_doubles_are_refused():
@@ -797,7 +808,8 @@ def test_training_conditional_coverage_fails_for_few_calibration_sets(certificat
 
 
 def test_training_conditional_options():
-    for wrong in ["conditional", ("training-conditional",), ("marginal", 0.1), 0.1, None]:
+    one_word = np.array(["marginal"])
+    for wrong in ["conditional", ("training-conditional",), ("marginal", 0.1), 0.1, one_word]:
         with pytest.raises(ValueError, match="`guarantee` must be"):
             bincp.BinCP(GAUSSIAN, guarantee=wrong)
     with pytest.raises(ValueError, match="`delta` must be in"):

@@ -1,4 +1,4 @@
-"""What calibration asks of prediction: fixed slopes on finer grids, p-fixed choices, tightness."""
+"""Conditions on prediction: fixed slopes on finer grids, p-fixed choices, tightness."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import bincp
-from bincp._utils.levels import conformal_rank
+from bincp._utils.levels import conformal_rank, success_rank
 from bincp.calibration._choice import default_success_rank
 from bincp.calibration._conditions import FixedCeiling, FixedSlope, MeanFailure, MeanLoss
 from bincp.calibration._curve import Array, Curve
@@ -256,3 +256,40 @@ def test_conditions_share_their_contract(condition: FixedCeiling | MeanFailure) 
         v = condition.curve.prediction_failures(k, 16)
         if condition.allows(v):  # a finer grid allows no less
             assert condition.on(finer).allows(finer.prediction_failures(k, 16))
+
+
+@pytest.mark.parametrize(
+    ("r", "n", "alpha", "p", "k"),
+    [
+        (0.05, 5000, "1/20", "0.53", 51),
+        (0.05, 5000, "1/100", "0.52", 50),
+        (0.1, 20000, "1/100", "0.5", 46),
+    ],
+)
+def test_the_grid_grows_as_far_as_a_count_needs(
+    r: float, n: int, alpha: str, p: str, k: int
+) -> None:
+    # 38,000 to 232,000 points show k; a coarser grid stopped at k - 1.
+    level = Fraction(alpha)
+    largest = largest_valid_count(
+        bincp.certify(S.Gaussian(1.0), B.L2(r)),
+        t=success_rank(Fraction(p), 100),
+        rank=conformal_rank(level, n),
+        n=n,
+        m=100,
+        m_test=100,
+        alpha=level,
+    )
+    assert largest == k
+
+
+def test_a_grid_that_cannot_be_fine_enough_is_given_up_at_once() -> None:
+    """v = u + 1/4 for one sample of this noise, and the share 3/8 uses up alpha = 5/8 exactly."""
+    curve = Curve.around(bincp.certify(S.Uniform(0.5), B.L1(0.25)), 1, 1, 1)
+    v = curve.prediction_failures(1, 1)
+    full, level = Fraction(3, 8), Fraction(5, 8)
+    assert not MeanFailure(curve, 1, 1, full, level).allows(v)
+    assert MeanFailure(curve, 1, 1, full, level).parts(v) is None
+    parts = MeanFailure(curve, 1, 1, full - Fraction(1, 10_000), level).parts(v)
+    assert parts is not None
+    assert parts.max() > 1

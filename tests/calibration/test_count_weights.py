@@ -19,7 +19,6 @@ from bincp.calibration._count_weights import (
     UNIT,
     CountWeights,
     make_weights,
-    rank_weights,
     select_threshold_by_weights,
 )
 from bincp.calibration._curve import Array, Curve
@@ -96,7 +95,7 @@ def test_condition_q_on_a_grid_ten_times_finer(
 
 
 def test_the_plain_choice_without_a_lift_is_refused() -> None:
-    """What the tests above look for exists: Bernstein's operator is below v where v is concave."""
+    """The test above can fail: the plain losses are below v where v is concave."""
     curve = Curve.around(CERTIFICATES["gaussian"], 12, 16, 16)
     v = curve.prediction_failures(8, 16)
     plain = np.interp(np.arange(65) / 64, curve.p, v)
@@ -162,7 +161,8 @@ def test_rank_weights_reproduce_the_p_fixed_rule(m: int, m_test: int, t: int) ->
         if np.max(v[:-1] - intercept - slope * curve.calibration_failures(t, m)[1:]) > 1e-11:
             k -= 1  # the line was rounded
         assert k > 0
-        weights = rank_weights(curve, t, m, k, m_test, slope, intercept)
+        fails = (np.arange(m + 1) < t).astype(np.float64)
+        weights = make_weights(curve, k, m_test, intercept + slope * fails)
         for _ in range(20):
             scores = rng.integers(0, 30, (n, m)).astype(np.float32)
             assert select_threshold_by_weights(checked(scores), weights, alpha) == select_threshold(

@@ -38,7 +38,7 @@ def test_each_class_is_its_own_bincp(data, options, m_test):
     np.testing.assert_array_equal(ours.n_calibration_, np.bincount(y))
 
 
-def test_an_absent_class_is_in_every_set_b050(data):
+def test_an_absent_class_is_in_every_set(data):
     """K comes from the argument, never from the labels."""
     true, y, _ = data
     true, y = true[y < 2], y[y < 2]
@@ -92,7 +92,7 @@ def test_bad_input(data):
     rule = bincp.MondrianBinCP(GAUSSIAN, n_classes=3)
     with pytest.raises(bincp.NotCalibratedError):
         rule.predict_set(scores)
-    for labels, error, message in (  # B063
+    for labels, error, message in (
         (np.where(y == 2, 3, y), ValueError, r"`labels` must be in \[0, 2\], got 3"),
         (y - 1, ValueError, r"`labels` must be in \[0, 2\], got -1"),
         (y.astype(float), TypeError, "`labels` must be integers"),

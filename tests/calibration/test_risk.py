@@ -137,11 +137,12 @@ def test_too_few_points_and_too_large_a_radius_warn():
 def test_bad_input():
     scores, labels = np.ones((50, 2, 64)), np.ones((50, 2), bool)
     method = RobustRiskControl(GAUSSIAN)
+    assert repr(method) == "RobustRiskControl(alpha=1/10, not calibrated)"
     with pytest.raises(bincp.NotCalibratedError, match=r"call calibrate\(\)"):
         method.predict_set(scores)
     with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
         method.predict_set_exact([[0.5, 0.5]])
-    with pytest.raises(TypeError, match="`labels` must be boolean, got dtype int64"):
+    with pytest.raises(TypeError, match=r"`labels` must be boolean, of shape \(n, K\), got dty"):
         method.calibrate(scores, labels.astype(int))
     with pytest.raises(ValueError, match=r"`labels` must have shape \(50, 2\), got \(50, 1\)"):
         method.calibrate(scores, labels[:, :1])
@@ -154,8 +155,12 @@ def test_bad_input():
     method.calibrate(scores, labels)
     with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
         method.predict_set_exact([[0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"\(K, m'\) = \(2, 64\)"):
+    with pytest.raises(ValueError, match=r"m' = 64 .* got 5"):
         method.predict_set(scores[:, :, :5])
+    with pytest.raises(ValueError, match="with the K = 2 calibrated for"):
+        method.predict_set(scores[:, :1])
+    with pytest.raises(ValueError, match=r"`n_test_samples` must be in \[1, 2147483647\]"):
+        method.calibrate(scores, labels, n_test_samples=2**31)
     with pytest.raises(ValueError, match="dtype calibrated with, float64, got float32"):
         method.predict_set(scores.astype(np.float32))
     for options, message in (

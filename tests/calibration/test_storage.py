@@ -386,6 +386,12 @@ def test_a_read_only_file_is_refused(rule, saved):
     assert list(saved.parent.iterdir()) == [saved]
 
 
+def test_links_in_a_circle_are_no_file(rule, tmp_path):
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(OSError, match="circle"):
+        rule.save(tmp_path / "circle")
+
+
 def test_a_file_is_on_the_disk_before_it_replaces_the_last_one(rule, saved, monkeypatch):
     calls = []
     sync, replace = os.fsync, os.replace

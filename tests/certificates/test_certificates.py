@@ -21,6 +21,7 @@ from bincp.balls import L1, L2, Ball, Flips, Linf
 from bincp.errors import CertificateError
 from bincp.smoothing import Gaussian, Smoothing, SparseFlip, Uniform
 from bincp.testing import check_certificate
+from support import least, most
 
 torch = pytest.importorskip("torch")
 
@@ -264,24 +265,13 @@ def test_inverse_of_asymmetric_balls_exchanges_the_directions() -> None:
 # ---- regions --------------------------------------------------------------------------------
 
 
-def exact_least(clean: list[Fraction], perturbed: list[Fraction], p: Fraction) -> Fraction:
-    """Least perturbed mass of a set of clean mass p: buy the clean mass where it costs least."""
-    total = Fraction(0)
-    for c, q in sorted(
-        (pair for pair in zip(clean, perturbed, strict=True) if pair[0]), key=lambda r: r[1] / r[0]
-    ):
-        share = min(c, p) / c
-        total, p = total + share * q, p - share * c
-    return total
-
-
 def assert_regions(clean: list[Fraction], perturbed: list[Fraction], p: float) -> None:
     certificate = Certificate.from_regions(
         [float(mass) for mass in clean], [float(mass) for mass in perturbed]
     )
-    lower = exact_least(clean, perturbed, Fraction(p))
+    lower = least(clean, perturbed, Fraction(p))
     assert Fraction(certificate.lower(p)) <= lower
-    upper = 1 - exact_least(perturbed, clean, 1 - Fraction(p))
+    upper = most(perturbed, clean, Fraction(p))
     assert Fraction(certificate.upper(p)) >= upper
     if min(mass for mass in clean + perturbed if mass) > Fraction(1, 10**20):
         # No ratio is so steep that the rounding of a mass of 1 would show
@@ -354,9 +344,9 @@ def test_masses_that_are_wrong_by_eight_units(sign: int, numbers: list[int], p: 
         [float(mass * (1 - error)) for mass in clean],
         [float(mass * (1 + error)) for mass in perturbed],
     )
-    lower = exact_least(clean, perturbed, Fraction(p))
+    lower = least(clean, perturbed, Fraction(p))
     assert lower - Fraction("1e-13") <= Fraction(certificate.lower(p)) <= lower
-    upper = 1 - exact_least(perturbed, clean, 1 - Fraction(p))
+    upper = most(perturbed, clean, Fraction(p))
     assert upper <= Fraction(certificate.upper(p)) <= upper + Fraction("1e-13")
 
 
@@ -493,6 +483,13 @@ def test_bad_radius(
         Certificate.from_radius(radius, r, additive=additive)
 
 
+@pytest.mark.parametrize("additive", ["no", 0, None, np.False_])
+def test_a_declaration_is_true_or_false(additive: Any) -> None:
+    """What counts as true would claim more of the radius than was said."""
+    with pytest.raises(TypeError, match="`additive` must be a bool, got"):
+        Certificate.from_radius(gaussian_radius, 0.1, additive=additive)
+
+
 @pytest.mark.parametrize(
     ("radius", "message"),
     [
@@ -546,6 +543,8 @@ def test_bounds_must_be_callable(argument: str) -> None:
     bounds = {"lower": shift_down, "upper": shift_up, argument: 0.5}
     with pytest.raises(TypeError, match=f"`{argument}` must be callable, got 0.5"):
         Certificate.from_bounds(**bounds)
+    with pytest.raises(TypeError, match="`name` must be a string, got 3"):
+        Certificate.from_bounds(shift_down, name=3)  # type: ignore[arg-type]
 
 
 def test_lambdas_cannot_be_pickled_but_work() -> None:

@@ -50,10 +50,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return ctypes.CDLL(str(path))
 
 
-@pytest.fixture(autouse=True)
-def clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test registers in a copy."""
-    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+pytestmark = pytest.mark.usefixtures("clean_registry")
 
 
 # ---- each kind of compiled code, for the same bounds ----------------------------------------
@@ -295,6 +292,13 @@ def test_functions_for_arrays_must_agree_with_those_for_one_value(library: ctype
     message = r"lower_fill must write lower\(p\) .* p = 0.75 the bounds are 0.65\d* and 0.64\d*"
     with pytest.raises(CertificateError, match=message):
         Certificate.from_native(struct_capsule(library, "other_values"))
+
+
+def test_functions_for_arrays_must_agree_between_points_of_equal_distance(
+    library: ctypes.CDLL,
+) -> None:
+    with pytest.raises(CertificateError, match=r"lower_fill must write lower\(p\) for each p"):
+        Certificate.from_native(struct_capsule(library, "between_values"))
 
 
 def test_an_upper_bound_for_arrays_alone_is_refused(library: ctypes.CDLL) -> None:

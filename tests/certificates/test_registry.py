@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,7 +20,6 @@ import pytest
 import bincp
 from bincp import Certificate
 from bincp.balls import L1, L2, Ball, Flips, Linf
-from bincp.certificates import _registry as registry
 from bincp.errors import CertificateError
 from bincp.smoothing import Gaussian, Smoothing, SparseFlip, Uniform
 
@@ -42,10 +41,7 @@ class Mask(Smoothing):
 EXAMPLE = (Mask(0.25), Patch(1))
 
 
-@pytest.fixture(autouse=True)
-def clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test registers in a copy."""
-    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+pytestmark = pytest.mark.usefixtures("clean_registry")
 
 
 def mask_patch(smoothing: Mask, ball: Patch) -> Callable[[float], float]:
@@ -132,6 +128,7 @@ def test_a_subclass_is_another_type() -> None:
         (lambda: L2(None), TypeError, "`r` must be a real number, got None"),
         (lambda: L2(0.1, dim=0), ValueError, r"`dim` must be in \[1, \d+\], got 0"),
         (lambda: L2(0.1, dim=3.0), TypeError, "`dim` must be an integer, got 3.0"),
+        (lambda: L2(np.timedelta64(1, "s")), TypeError, "`r` must be a real number, got np.time"),
         (lambda: Linf(0.1), TypeError, "dim"),
         (lambda: Linf(0.1, None), TypeError, "`dim` must be an integer, got None"),
         (lambda: Linf(0.1, 10**400), ValueError, r"`dim` must be in \[1, "),
@@ -308,6 +305,9 @@ def test_broken_operators_are_refused_at_registration(name: str) -> None:
     decorator = bincp.register(Mask, Patch, examples=[EXAMPLE])
     with pytest.raises(CertificateError, match=message):
         decorator(lambda smoothing, ball: bounds)
+    for examples in (None, [1], [(*EXAMPLE, 1)]):
+        with pytest.raises(TypeError, match=r"`examples` must be .*pairs \(smoothing, ball\), got"):
+            bincp.register(Mask, Patch, examples=examples)(mask_patch)
     assert (Mask, Patch) not in {pair[:2] for pair in bincp.registered()}
     decorator(mask_patch)  # the pair is still free
     assert bincp.certify(*EXAMPLE).lower(0.75) == 0.5
@@ -415,11 +415,63 @@ def test_description_of_parameters_that_json_lacks() -> None:
     assert json.loads(json.dumps(described)) == described
     assert described["ball"] == {
         "type": "Weighted",
-        "weights": "array([1, 2])",
+        "weights": [1, 2],
         "nested": {"type": "Patch", "size": 2},
         "options": {"1": 3, "x": [0.5, None]},
     }
     assert bincp.certify(Mask(0.5), Bare()).describe()["ball"] == {"type": "Bare"}
+
+
+def test_a_description_holds_every_parameter() -> None:
+    """Rules are checked by the description: schemes that differ must be described differently."""
+
+    class Plain(Smoothing):
+        """No dataclass, though its base is one."""
+
+        def __init__(self, sigma: float) -> None:
+            self.sigma = sigma  # type: ignore[misc]
+
+    class Wider(Mask):
+        """Adds to the fields of a dataclass without being one."""
+
+        def __init__(self, keep: float, extra: float) -> None:
+            super().__init__(keep)
+            object.__setattr__(self, "extra", extra)
+
+    class Slotted:
+        __slots__ = ("sigma",)
+
+        def __init__(self, sigma: float) -> None:
+            self.sigma = sigma
+
+    class Named(NamedTuple):
+        sigma: float
+
+    @dataclass(frozen=True, eq=False)
+    class Holder:
+        value: Any
+
+    close, long = np.full(4, 0.5), np.zeros(2000)
+    close[1] += 1e-9
+    long[1000] = 1
+    differing = [
+        (Plain(0.5), Plain(5.0)),
+        (Wider(0.5, 1.0), Wider(0.5, 2.0)),
+        (Slotted(0.5), Slotted(5.0)),
+        (Named(0.5), Named(5.0)),
+        (Holder(np.full(4, 0.5)), Holder(close)),
+        (Holder(np.zeros(2000)), Holder(long)),
+        (Holder(np.zeros(2000)), Holder(np.zeros(2000, np.float32))),
+        (Holder(Plain(0.5)), Holder(Plain(5.0))),
+        (Holder(Holder), Holder(Plain)),
+    ]
+    for schemes in differing:
+        if type(schemes[0]) not in {entry[0] for entry in bincp.registered()}:
+            bincp.register(type(schemes[0]), Patch)(lambda smoothing, ball: lambda p: p / 2)
+        one, other = (bincp.certify(scheme, Patch(1)).describe() for scheme in schemes)
+        assert one["smoothing"] != other["smoothing"]
+        again = bincp.certify(schemes[0], Patch(1)).describe()
+        assert json.loads(json.dumps(one)) == one == again
 
 
 # ---- entry points ---------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.math cimport fmax, nextafter
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free
 
 from bincp cimport cp_lower
 from bincp cimport BINCP_ABI_VERSION, BINCP_OPERATOR_CAPSULE, Operator
@@ -30,10 +30,13 @@ cdef void release(object capsule) noexcept:
 
 def pixel_operator(double shift):
     """The operator of a ball: its upper bound is left to bincp."""
-    cdef Pixel *pixel = <Pixel *> malloc(sizeof(Pixel))
+    cdef Pixel *pixel = <Pixel *> calloc(1, sizeof(Pixel))  # what is not set below must be NULL
     if pixel == NULL:
         raise MemoryError()
     pixel.shift = shift
-    pixel.operator = bincp_operator(
-        BINCP_ABI_VERSION, sizeof(bincp_operator), "pixel", pixel_lower, NULL, &pixel.shift)
+    pixel.operator.abi_version = BINCP_ABI_VERSION
+    pixel.operator.struct_size = sizeof(bincp_operator)
+    pixel.operator.name = "pixel"
+    pixel.operator.lower = pixel_lower
+    pixel.operator.params = &pixel.shift
     return PyCapsule_New(pixel, BINCP_OPERATOR_CAPSULE, release)

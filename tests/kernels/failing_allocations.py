@@ -1,8 +1,8 @@
 """Let each allocation of each compiled function fail once, and look for memory that is kept.
 
-Run by test_allocations.py under the allocator of tests/c/failing_malloc.c. For each case and each n,
-the n-th allocation fails: the case must raise MemoryError, or do without and return what it returns
-elsewhere; and repeating it must not let the number of blocks in use grow.
+test_allocations.py runs it under the allocator of tests/c/failing_malloc.c. For each case and each
+n, the n-th allocation fails: the case must raise MemoryError or do without that memory, and
+repeating it must not let the number of blocks in use grow.
 """
 
 import ctypes
@@ -93,9 +93,14 @@ def attempt(case: Callable[[], object], n: int) -> tuple[bool, bool]:
     finally:
         before_failure.value = -1
     happened = failed.value > 0
+    forget_draws()
+    return happened, refused
+
+
+def forget_draws() -> None:
+    """Let the next replay start anew: an input has as many draws as its boundaries are long."""
     for array in state:
         array.fill(0)
-    return happened, refused
 
 
 def growth(case: Callable[[], object], n: int) -> int:
@@ -112,6 +117,7 @@ def main() -> None:
     for name, case in CASES.items():
         for _ in range(REPEATS):  # caches of the interpreter fill up
             case()
+            forget_draws()
         n = refusals = 0
         while True:
             happened, refused = attempt(case, n)

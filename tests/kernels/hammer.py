@@ -149,6 +149,7 @@ def public_cases() -> dict[str, Case]:
         {"x": RNG.random((4, 10, 30))},
         (4, 30, 10, 30),
     )
+    cases.update(rule_cases())
     rule = bincp.SequentialRule.curtailed(30, 50)
     cases["SequentialRule.acceptance"] = Case(rule.acceptance, {"p": P[:300].copy()}, (300,))
     cases["SequentialRule.expected_draws"] = Case(
@@ -166,6 +167,50 @@ def public_cases() -> dict[str, Case]:
         (3, 10),
     )
     return cases
+
+
+def rule_cases() -> dict[str, Case]:
+    """Decision rules; every calibration finds one, so that the answer is a set at any time."""
+    certificate = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
+    true, scores = RNG.random((200, 16)), RNG.random((20, 3, 16))
+    members = RNG.random((20, 3)) < 0.5
+    rule = bincp.BinCP(certificate).calibrate(true)
+    exact = bincp.BinCP(certificate).calibrate_exact(P, tau=0.5)
+    return {
+        "BinCP.calibrate": Case(
+            lambda true: np.array(bincp.BinCP(certificate).calibrate(true).min_count_),
+            {"true": true},
+            (),
+        ),
+        "BinCP.calibrate_exact": Case(
+            lambda p: np.array(bincp.BinCP(certificate).calibrate_exact(p, tau=0.5).p_),
+            {"p": P.copy()},
+            (),
+        ),
+        "BinCP.predict_set": Case(rule.predict_set, {"scores": scores.copy()}, (20, 3)),
+        "BinCP.predict_set_from_counts": Case(
+            lambda counts: rule.predict_set_from_counts(counts, n_samples=16),
+            {"counts": RNG.integers(0, 17, (20, 3))},
+            (20, 3),
+        ),
+        "BinCP.predict_set_exact": Case(
+            exact.predict_set_exact, {"probabilities": RNG.random((20, 3))}, (20, 3)
+        ),
+        "MondrianBinCP.calibrate": Case(
+            lambda true, labels: (
+                bincp.MondrianBinCP(certificate, n_classes=3).calibrate(true, labels).tau_
+            ),
+            {"true": true.copy(), "labels": np.arange(200) % 3},
+            (3,),
+        ),
+        "RobustRiskControl.calibrate": Case(
+            lambda scores, labels: np.array(
+                bincp.RobustRiskControl(certificate, alpha=0.2).calibrate(scores, labels).tau_
+            ),
+            {"scores": scores.copy(), "labels": members},
+            (),
+        ),
+    }
 
 
 def play_rows(rule: bincp.SequentialRule, hits: np.ndarray, inputs: np.ndarray) -> np.ndarray:
@@ -202,8 +247,8 @@ def kernel_cases() -> dict[str, Case]:
     return {
         "_operators.Operator": Case(lambda p: regions.lower_fill(p, out), {"p": P.copy()}),
         "Operator.upper_fill": Case(lambda p: regions.upper_fill(p, out), {"p": P.copy()}),
-        "_operators.flip_grid": Case(
-            lambda p, order: _operators.flip_grid(0.01, 0.6, p, order, np.zeros((3, 3, N))),
+        "_operators.sparse_grid": Case(
+            lambda p, order: _operators.sparse_grid(0.01, 0.6, p, order, np.zeros((3, 3, N))),
             {"p": P.copy(), "order": order},
         ),
         "_operators.regions": Case(
@@ -318,8 +363,8 @@ WITHOUT_ARRAYS = {
     _mixture: {"normal_quantile"},
     _noise: {"philox4x32"},
     _operators: {"exponential_power", "gaussian", "identity", "laplace", "laplace_or_uniform",
-                 "pareto", "root_exponential", "sech_power", "sparse", "sparse_masses",
-                 "sparse_tiny", "steps", "uniform", "walk_masses"},
+                 "pareto", "half_power", "sech_power", "sparse", "sparse_masses",
+                 "sparse_tiny", "steps", "uniform", "categorical_masses"},
     _sequential: {"scratch_size"},
 }  # fmt: skip
 

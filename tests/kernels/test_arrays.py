@@ -158,6 +158,18 @@ def test_nested_lists_are_float64() -> None:
     assert scores.bits.shape == (2, 2)
 
 
+class MakesArray:
+    """What it gives NumPy as its array, or raises."""
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if isinstance(self.made, Exception):
+            raise self.made
+        return self.made
+
+
 UNALIGNED = np.frombuffer(b"x" + np.zeros(3).tobytes(), dtype=np.uint8)[1:].view(np.float64)
 
 
@@ -175,6 +187,15 @@ UNALIGNED = np.frombuffer(b"x" + np.zeros(3).tobytes(), dtype=np.uint8)[1:].view
         (UNALIGNED, ValueError, "`scores` must be aligned in memory, got an unaligned float64"),
         ([[0.1], [0.1, 0.2]], ValueError, "`scores` must be a rectangular array"),
         (np.ma.masked_array([0.1], mask=[1]), TypeError, "must be a plain array, got a masked"),
+        ([np.ma.masked_array([0.1], mask=[1])], TypeError, "must be a plain array, got a masked"),
+        ([[np.ma.masked_array([0.1], mask=[1])]], TypeError, "must be a plain array, got a mask"),
+        (MakesArray(np.ma.masked_array([0.1], [1])), TypeError, "must be a plain array, got a m"),
+        (
+            [torch.zeros(1, requires_grad=True)],
+            TypeError,
+            "`scores` must be .*, got list, of which",
+        ),
+        (MakesArray(RuntimeError("gone")), TypeError, "`scores` must be .*, got MakesArray.*gone"),
         (torch.zeros(2, dtype=torch.int64), ValueError, "got int64"),
         (torch.zeros(2, device="meta"), ValueError, "must be on the CPU, got a tensor on meta"),
         (

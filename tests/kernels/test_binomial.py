@@ -112,7 +112,7 @@ def test_tails_and_mass_equal_exact_fractions(m: int, s: int, p: Fraction) -> No
 
 
 def test_impossible_and_certain_tails() -> None:
-    # B012: k = n + 1 must be 0, not NaN
+    # One count beyond the last must be 0, not NaN.
     assert kernels.binom_sf(3001, 3000, 0.5, 0.5) == 0.0
     assert kernels.binom_sf(0, 3000, 0.5, 0.5) == 1.0
     assert kernels.binom_sf(-1, 3000, 0.5, 0.5) == 1.0
@@ -123,7 +123,7 @@ def test_impossible_and_certain_tails() -> None:
 
 @pytest.mark.parametrize(("q", "n", "p"), [(0.01, 1000, 1e-20), (0.025, 10, 0.0), (0.975, 10, 0.0)])
 def test_smallest_count_with_tiny_or_zero_success_probability(q: float, n: int, p: float) -> None:
-    # B013: searching the CDF for the quantile finds 0 where inverse functions return NaN
+    # A search of the CDF for the quantile finds 0 where inverse functions return NaN.
     assert next(k for k in range(n + 1) if kernels.binom_cdf(k, n, p, 1.0 - p) >= q) == 0
 
 
@@ -255,10 +255,10 @@ def test_without_the_outward_step_bounds_would_be_unsafe() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "q", "wanted"),
     [
-        (75, 66334470, 0.9999999999997369, 2.3436208029823924e-06),  # B007
+        (75, 66334470, 0.9999999999997369, 2.3436208029823924e-06),
         (76, 66334470, 0.9999999999997369, 2.3648781283236736e-06),
-        (5, 5, 0.5, 0.5),  # B008
-        (10**11, 10**13, 0.995, 0.009901070347340288),  # B009: far beyond 2^31 trials, yet no NaN
+        (5, 5, 0.5, 0.5),
+        (10**11, 10**13, 0.995, 0.009901070347340288),  # far beyond 2^31 trials, yet no NaN
     ],
 )
 def test_beta_quantiles_that_defeated_others(a: int, b: int, q: float, wanted: float) -> None:
@@ -268,7 +268,7 @@ def test_beta_quantiles_that_defeated_others(a: int, b: int, q: float, wanted: f
 @pytest.mark.parametrize("eta", [7.703145458496392e-307, 1e-250, 1e-100])
 @pytest.mark.parametrize(("s", "m"), [(2, 3), (14, 27), (15, 28), (700, 1400)])
 def test_tiny_levels_converge(s: int, m: int, eta: float) -> None:
-    # B010: an iteration cap left no correct digit at such a level
+    # A solver with too few iterations leaves no correct digit at such a level.
     lower = digits.mpf(kernels.cp_lower(s, m, eta))
     assert precise_upper_tail(s, m, lower) <= eta
     assert precise_upper_tail(s, m, lower * (1 + digits.mpf("2e-12"))) > eta
@@ -298,7 +298,7 @@ def table(m: int, eta: float) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("eta", LEVELS)
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 16, 150, 2000, 10**5])
 def test_tables_increase_strictly_and_mirror(m: int, eta: float) -> None:
-    # B005: bounds that did not increase with the count (m = 100,000, level 1e-11)
+    # Other solvers give bounds that do not increase with the count (m = 100,000, level 1e-11).
     lower, upper = table(m, eta)
     assert lower[0] == 0.0
     assert upper[-1] == 1.0

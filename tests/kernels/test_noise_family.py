@@ -464,11 +464,11 @@ class TestSampling:
         np.testing.assert_array_equal(counts, (scores >= 0.4).sum(axis=-1))
 
     @pytest.mark.parametrize("scheme", {type(scheme): scheme for scheme in EVERY}.values())
-    def test_classifier(self, scheme, monkeypatch):
+    @pytest.mark.usefixtures("clean_registry")
+    def test_classifier(self, scheme):
         """Without perturbations, so that it takes no certificate of the scheme."""
         from bincp.sampling import RobustClassifier
 
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
         registry.register_built_in(type(scheme), Nothing)(lambda smoothing, ball: lambda p: p)
         x = np.random.default_rng(0).normal(size=(80, self.D)).astype(np.float32)
         y = x[:, :3].argmax(axis=1)

@@ -139,11 +139,14 @@ def test_one_hot_vectors_are_no_codes(k, length):
     codes = np.random.default_rng(0).integers(0, k, (3, *length))
     one_hot = np.eye(k)[codes]
     scheme = CategoricalFlip(k, 0.1, 0.2)
-    for axis in (1, one_hot.ndim - 1):
+    for axis in range(1, one_hot.ndim):
         with pytest.raises(ValueError, match=rf"must hold codes, .* axis {axis}: use x.argmax"):
             draw(scheme, np.moveaxis(one_hot, -1, axis), 2, phase="test")
         assert (np.moveaxis(one_hot, -1, axis).argmax(axis) == codes).all()
     assert draw(scheme, codes.astype(float), 2, phase="test").shape == (3, 2, *length)
+    parts = np.concatenate([np.zeros((3, 2, k)), one_hot.reshape(3, -1, k)], axis=1)
+    with pytest.raises(ValueError, match=r"must hold codes, .* axis 2: use x.argmax"):
+        draw(Joint(SparseFlip(0.1, 0.2), scheme, 2 * k), parts, 2, phase="test")
     flat = one_hot.reshape(3, -1)
     assert draw(scheme, flat, 2, phase="test").shape == (3, 2, flat.shape[1])
 

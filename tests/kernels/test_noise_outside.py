@@ -192,6 +192,9 @@ def test_a_second_sampler_is_refused():
         (lambda: noise.register(Dice(6)), r"`smoothing_type` must be a class, got Dice\(sides=6\)"),
         (lambda: noise.register(Dice)(1), "`sampler` must be callable, got 1"),
         (lambda: register(roll, examples=[(Gaussian(1.0), EXAMPLE[1])]), "of the type Dice, got"),
+        (lambda: register(roll, examples=None), r"`examples` must be an iterable of pairs \(smoo"),
+        (lambda: register(roll, examples=[1]), r"`examples` must be pairs \(smoothing, x\), got 1"),
+        (lambda: register(roll, examples=[(1, 2, 3)]), "`examples` must be pairs .*, got .1, 2, 3"),
         (lambda: draw(Dice(6), EXAMPLE[1], 1, phase="test"), r"must be one of .*got Dice\(sides"),
         (lambda: draw(Gaussian, EXAMPLE[1], 1, phase="test"), "must be one of .*got <class"),
     ],
@@ -199,6 +202,20 @@ def test_a_second_sampler_is_refused():
 def test_wrong_types(call, message):
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_types_may_be_registered_while_the_known_ones_are_named():
+    class Registers(type):
+        """While its name is asked for, another thread could do the same."""
+
+        @property
+        def __name__(cls):
+            noise.register(type("Late", (), {}))(roll)
+            return "Registers"
+
+    noise.register(Registers("Registers", (), {}))(roll)
+    with pytest.raises(TypeError, match=r"`smoothing` must be one of .*Registers"):
+        draw(object(), EXAMPLE[1], 1, phase="test")
 
 
 def test_subclasses_do_not_inherit_a_sampler():

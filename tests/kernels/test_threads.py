@@ -38,10 +38,10 @@ def test_the_grid_ends_on_values_that_are_no_probabilities(wrong: float, place: 
     # The walk along the lines of a bound once went on beyond the last of them.
     p = np.linspace(0, 1, 500)
     right = np.empty((2, 3, 500))
-    _operators.flip_grid(0.01, 0.6, p, None, right)
+    _operators.sparse_grid(0.01, 0.6, p, None, right)
     p[place] = wrong
     out = np.empty((2, 3, 500))
-    _operators.flip_grid(0.01, 0.6, p, None, out)
+    _operators.sparse_grid(0.01, 0.6, p, None, out)
     assert np.array_equal(out[..., :place], right[..., :place])
 
 
@@ -49,7 +49,7 @@ def test_a_place_beyond_the_grid_is_not_written_to() -> None:
     p = np.linspace(0, 1, 5)
     order = np.array([0, 1, 2**32 - 1, 5, 4], dtype=np.uint32)
     out = np.full((2, 2, 5), -1.0)
-    _operators.flip_grid(0.01, 0.6, p, order, out)
+    _operators.sparse_grid(0.01, 0.6, p, order, out)
     assert (out[..., [2, 3]] == -1).all()
     assert (out[..., [0, 1, 4]] >= 0).all()
 

@@ -46,6 +46,21 @@ def python(code: str, cwd: Path, env: dict[str, str]) -> str:
     return run(sys.executable, "-c", path + textwrap.dedent(code), cwd=cwd, env=env)
 
 
+def test_the_cython_example_sets_every_member(environment: dict[str, str], tmp_path: Path) -> None:
+    """Cython leaves members that a struct's constructor omits to chance, and warns of it."""
+    shutil.copy(DOWNSTREAM / "pixel_cython.pyx", tmp_path)
+    run(
+        sys.executable,
+        "-m",
+        "cython",
+        "-3",
+        "-Werror",
+        "pixel_cython.pyx",
+        cwd=tmp_path,
+        env=environment,
+    )
+
+
 @pytest.mark.parametrize("module", ["pixel_cython", "pixel_c", "pixel_ctypes"])
 def test_they_call_our_kernels(built: Path, environment: dict[str, str], module: str) -> None:
     code = f"""
@@ -116,8 +131,8 @@ from libc.stdint cimport int32_t
 
 from bincp cimport binom_sf, cp_fill_table, cp_lower
 from bincp cimport count_float32, count_float64
-from bincp cimport gaussian_row
-from bincp cimport Operator, bincp_operator, upper_bound
+from bincp cimport flip_row, gaussian_row, laplace_row, uniform_row
+from bincp cimport Operator, bincp_fill_fn, bincp_operator, lower_fill, upper_bound, upper_fill
 
 cdef api double halved(double p) noexcept nogil:
     return p / 2
@@ -131,14 +146,21 @@ cdef api double constant_shifted(double p, const void *shift) noexcept nogil:
 def everything(Operator operator not None):
     cdef float[4] scores = [0.1, 0.5, 0.9, 0.5]
     cdef double[4] wide = [0.1, 0.5, 0.9, 0.5]
-    cdef double[4] table
+    cdef double[4] table, bounds
+    cdef double[2] p = [0.25, 0.5]
+    cdef float[4] flipped
     cdef int32_t[1] narrow_count, wide_count
     with nogil:
         count_float32(scores, 1, 4, 0.5, narrow_count)
         count_float64(wide, 1, 4, 0.5, wide_count)
         cp_fill_table(3, 0.1, table, NULL)
         gaussian_row(1, 0, 2, 3, 1.0, 4, NULL, scores)
-    return (narrow_count[0], wide_count[0], list(table), list(scores),
+        laplace_row(1, 0, 2, 3, 1.0, 4, NULL, scores)
+        uniform_row(1, 0, 2, 3, 1.0, 4, NULL, scores)
+        flip_row(1, 0, 2, 3, 1.0, 0.0, 4, NULL, flipped)
+        lower_fill(operator.ptr, p, 2, &bounds[0])
+        upper_fill(operator.ptr, p, 2, &bounds[2])
+    return (list(bounds), list(flipped), narrow_count[0], wide_count[0], list(table), list(scores),
             upper_bound(operator.ptr, 0.5), binom_sf(1, 2, 0.5, 0.5), cp_lower(1, 3, 0.1))
 """
 
@@ -154,7 +176,10 @@ def test_what_can_be_cimported(environment: dict[str, str], tmp_path: Path) -> N
         import ctypes, everything, bincp, numpy as np
         from scipy import LowLevelCallable
         certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
-        counts, wide, table, noise, upper, tail, lower = everything.everything(certificate.operator)
+        bounds, flipped, *rest = everything.everything(certificate.operator)
+        counts, wide, table, noise, upper, tail, lower = rest
+        p = np.array([0.25, 0.5])
+        assert bounds == [*certificate.lower(p), *certificate.upper(p)] and flipped == [1.0] * 4
         assert (counts, wide, tail, upper) == (3, 3, 0.75, certificate.upper(0.5))
         expected = bincp.clopper_pearson_lower(np.arange(4), 3, 0.1)
         assert np.allclose([*table, lower], [*expected, expected[1]], rtol=1e-13)

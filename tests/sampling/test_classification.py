@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import bincp
 from bincp._core import _operators
 from bincp.balls import L1, L2, Flips, Linf
-from bincp.certificates import _registry as registry
 from bincp.classification import (
     ABSTAIN,
     certified_accuracy,
@@ -260,11 +259,11 @@ class TestIsCertified:
             # Of the complement: no more than 1 - (least of the rest) over the same ball.
             assert certified == (certificate.lower(own) > 1 - certificate.lower(1 - rival))
 
-    def test_without_an_inverted_ball(self, monkeypatch):
+    @pytest.mark.usefixtures("clean_registry")
+    def test_without_an_inverted_ball(self):
         class OneWay:
             pass
 
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
         bincp.register(Gaussian, OneWay)(lambda scheme, ball: _operators.gaussian(0.1))
         certificate = bincp.certify(Gaussian(0.5), OneWay())
         assert is_certified([[9, 1]], [[999, 1]], certificate).tolist() == [True]

@@ -1,9 +1,11 @@
-"""Where a classifier gets its decision rule and the ids of its inputs from."""
+"""The decision rule of a classifier, and the ids of its inputs."""
 
 import copy
+import inspect
 import pickle
 import threading
 import time
+import typing
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,6 +18,7 @@ from bincp import noise  # noqa: E402
 from bincp.balls import L1, L2, Flips, Linf  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
 from bincp.sampling import RobustClassifier, sample_scores  # noqa: E402
+from bincp.sampling._rules import RuleSettings  # noqa: E402
 from bincp.smoothing import Gaussian, SparseFlip, Uniform  # noqa: E402
 
 D, K = 6, 4
@@ -128,6 +131,12 @@ class TestRule:
         with pytest.raises(ValueError, match="got a rule for a certificate that does not say"):
             classifier(rule=bincp.BinCP(bare), n_samples=32)
 
+    def test_its_repr_names_noise_ball_and_rule(self, data):
+        ours = classifier(alpha=0.2, n_samples=32)
+        assert repr(ours).startswith("RobustClassifier(Gaussian(sigma=0.5), L2(r=0.1, dim=None), ")
+        assert repr(ours).endswith("rule=BinCP(alpha=1/5, correction='mixture', not calibrated))")
+        assert repr(ours.calibrate(*data).rule) in repr(ours)
+
     def test_noise_and_ball_cannot_be_exchanged_later(self):
         ours = classifier(alpha=0.2, n_samples=32)
         for name in ("smoothing", "ball", "certificate"):
@@ -140,8 +149,10 @@ class TestRule:
             ({"alpha": 0.1}, TypeError, "`rule` must be given without settings .* got alpha, too"),
             ({"p": 0.5, "tau": 0.1}, TypeError, "without settings of a rule, got p, tau, too"),
             ({"correction": "none"}, TypeError, "`rule` must be given without settings"),
-            ({"n_samples": None}, TypeError, "`n_samples` must be given where `rule` is not calib"),
-            ({"rule": None}, TypeError, "`alpha` must be given where `rule` is not"),
+            ({"n_samples": None}, TypeError, "`n_samples` must be given unless `rule` is a cal"),
+            ({"rule": None}, TypeError, "`alpha` must be given where `rule` is not, got no"),
+            ({"rule": None, "alhpa": 0.1}, TypeError, "`rule` is not, got alhpa"),
+            ({"rule": bincp.BinCP}, TypeError, "`rule` must be a BinCP or have .*, got <class"),
             ({"rule": 3}, TypeError, "`rule` must be a BinCP or have its methods .*, got 3"),
             ({"n_samples": 0}, ValueError, "`n_samples` must be in"),
         ],
@@ -170,6 +181,12 @@ class TestRule:
         mondrian = bincp.MondrianBinCP(certificate(), n_classes=K, alpha=0.2)
         with pytest.raises(TypeError, match="`rule` must be a BinCP or have its methods"):
             classifier(rule=mondrian, n_samples=8)
+
+    def test_a_rule_keeps_the_certificate_that_it_is_for(self):
+        rule = bincp.BinCP(certificate())
+        with pytest.raises(AttributeError):
+            rule.certificate = bincp.certify(Gaussian(5.0), L2(0.1))
+        assert rule.certificate_description == certificate().describe()
 
 
 class TestIds:
@@ -312,3 +329,12 @@ def test_flips_by_a_rule(data):
     classifier(scheme, Flips(1, 0), rule=rule, n_samples=8)
     with pytest.raises(ValueError, match=r"whose ball is Flips\(additions=0, deletions=1\), got"):
         classifier(scheme, Flips(0, 1), rule=rule, n_samples=8)
+
+
+def test_settings_of_the_short_form_are_typed_as_those_of_the_rule():
+    """Type checkers and editors see the settings; the types must follow `BinCP`."""
+    settings = typing.get_type_hints(RuleSettings)
+    hints = typing.get_type_hints(bincp.BinCP.__init__)
+    own = inspect.signature(bincp.BinCP).parameters.values()
+    names = {parameter.name for parameter in own if parameter.kind is parameter.KEYWORD_ONLY}
+    assert settings == {name: hints[name] for name in names}

@@ -777,9 +777,30 @@ class TestEarlyStopping:
             calls.append(len(x))
             return logits
 
+        ours.model = late_double = DoubleAfterTheFirstBatch()
+        for batch in (
+            lambda: ours.predict(x),
+            lambda: ours.predict(x, curtail=False),
+            lambda: ours.calibrate(x, y),
+            lambda: ours.calibrate([(x[:2], y[:2]), (x[2:4], y[2:4])]),
+        ):
+            late_double.batches = 0
+            with pytest.raises(ValueError, match="scores of dtype float32 as before, got float64"):
+                batch()
         ours.model = late_nan
         with pytest.raises(ValueError, match=r"NaN scores, got one for input \d+, draw \d+, label"):
             ours.predict(x)
+
+
+class DoubleAfterTheFirstBatch:
+    """A model that changes the dtype of its scores."""
+
+    batches = 0
+
+    def __call__(self, x):
+        self.batches += 1
+        logits = first_coordinates(x)
+        return logits if self.batches == 1 else logits.double()
 
 
 class TestMixture:

@@ -203,6 +203,12 @@ def test_other_bad_arguments():
     ):
         with pytest.raises(error, match=message):
             call()
+    dense = torch.rand(2, 3)
+    nested = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)], layout=torch.jagged)
+    for other in (dense.to_sparse(), dense.to("meta"), nested):
+        for call in (logit, margin, tps, lambda u: aps(dense, u)):
+            with pytest.raises(ValueError, match="must be a dense tensor that holds data, got a"):
+                call(other)
     assert logit([-math.inf, math.inf]).tolist() == [-math.inf, math.inf]
 
 

@@ -228,7 +228,7 @@ def test_the_order_of_samples_is_irrelevant(make):
 
 
 @pytest.mark.parametrize("make", SAMPLED)
-def test_one_calibration_point_accepts_everything_and_says_so_b031(make):
+def test_one_calibration_point_accepts_everything_and_says_so(make):
     with pytest.warns(bincp.TrivialSetWarning, match=r"n = 1 calibration points are too few"):
         rule = make(GAUSSIAN).calibrate(np.full((1, 16), 0.5))
     assert rule.rank_ == 0
@@ -360,7 +360,7 @@ def test_exact_means_are_covered_under_the_worst_attack():
 
 
 @pytest.mark.parametrize("make", SAMPLED)
-def test_bad_samples_are_refused_with_their_place_b043(make):
+def test_bad_samples_are_refused_with_their_place(make):
     method = make(GAUSSIAN)
     with pytest.raises(bincp.NotCalibratedError, match=r"call calibrate\(\) before"):
         method.predict_set(np.zeros((1, 2, 4)))
@@ -384,7 +384,7 @@ def test_bad_samples_are_refused_with_their_place_b043(make):
 
 
 @pytest.mark.parametrize("method", [RSCP, CAS])
-def test_arguments_are_validated_in_the_constructor_b042(method):
+def test_arguments_are_validated_in_the_constructor(method):
     for options, error, message in (
         ({"alpha": 1.5}, ValueError, r"`alpha` must be in \(0, 1\), got 1.5"),
         ({"alpha": "nan"}, ValueError, "`alpha`"),

@@ -9,7 +9,7 @@ from bincp.balls import L1, L2, Linf
 NormBall = L1 | L2 | Linf
 
 Noted = tuple[Operator, str | None]
-"""An operator and what a user must know of it, such as a norm conversion."""
+"""An operator and a note for the user, such as a norm conversion."""
 
 _POWERS = {"l1": 2, "l2": 1, "linf": 0}  # twice 1 / b of the norm l_b
 _GROWTH = {1: "r sqrt(dim)", 2: "r dim"}

@@ -24,7 +24,7 @@ P = ParamSpec("P")
 
 
 def _with_digits(function: Callable[P, float]) -> Callable[P, float]:
-    """Evaluate a function with digits to spare for logarithms up to 1e60."""
+    """Evaluate a function with enough digits for logarithms up to 1e60."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> float:
@@ -53,7 +53,7 @@ def digamma_rise(x: Fraction) -> float:
 
 
 def cube_shift(ratio: Fraction, dim: int) -> float:
-    """Return 1 - (1 - ratio)**dim rounded up: the part of a cube that a shift takes from it."""
+    """Return 1 - (1 - ratio)**dim rounded up: the part of a cube that a shift takes."""
     if ratio * dim <= Fraction(1, 10**20):
         return float_above(ratio * dim)  # Bernoulli's inequality
     if ratio >= 1 or ratio * dim >= _CERTAIN:
@@ -82,7 +82,7 @@ def _ball_shift(ratio: Fraction, b: Fraction) -> float:
     if x <= y:
         # The remainder is positive, and below three times the last term.
         return _rounded_up(2 * scale * x.sqrt() * _series(x, b + Fraction(1, 2), Fraction(3, 2)))
-    # From the other end, where what is left out would make the result smaller.
+    # From the other end, where the terms that are left out would make the result smaller.
     factor = scale / _decimal(b)
     return _rounded_up(1 - factor * _series(y, b, b + 1, Fraction(1, 2)))
 
@@ -129,7 +129,7 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def _magnitude(value: Fraction) -> int:
-    """Return how many decimal digits the whole part has, about."""
+    """Return roughly how many decimal digits the whole part has."""
     return max(math.floor(value), 1).bit_length() * 3 // 10
 
 
@@ -139,7 +139,7 @@ def _log_sech_norm(alpha: Fraction) -> Decimal:
 
 
 def _log_gamma(x: Fraction) -> Decimal:
-    """Stirling's series far to the right; its constant follows from log gamma(1) = 0."""
+    """Return log gamma by Stirling's series; its constant follows from log gamma(1) = 0."""
     return _stirling(x) - _stirling(Fraction(1))
 
 

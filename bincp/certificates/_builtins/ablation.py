@@ -1,4 +1,4 @@
-"""Operators of ablation: what the changed places touch is lost, what they do not touch is kept."""
+"""Operators of ablation: noisy copies that show a changed place are lost, the others are kept."""
 
 import math
 from fractions import Fraction
@@ -10,16 +10,16 @@ from bincp.balls import L0, EditDistance, Patch
 from bincp.certificates._registry import register_built_in
 from bincp.smoothing import Ablation, BandAblation, BlockAblation, Deletion
 
-_MAX_FACTORS = 10_000  # of the exact quotient, which cannot be interrupted
-_ONE = 2**200  # of fixed-point numbers
+_MAX_FACTORS = 10_000  # factors of the exact quotient, which cannot be interrupted
+_ONE = 2**200  # the number 1 as a fixed-point number
 
 
 @register_built_in(Ablation, L0)
 def ablation_l0(smoothing: Ablation, ball: L0) -> Operator:
     """Lose 1 - C(d - r, k) / C(d, k), the share of kept sets with a changed coordinate; exact.
 
-    Theorem 1 of Levine and Feizi (AAAI 2020). No bound is better: a classifier may tell each kept
-    set with a changed coordinate from what it was.
+    Theorem 1 of Levine and Feizi (AAAI 2020). No bound is better: a classifier may tell apart each
+    kept set before and after a coordinate of it changed.
     """
     dim, fewer, more = smoothing.dim, *sorted((min(ball.r, smoothing.dim), smoothing.keep))
     if fewer + more > dim:
@@ -35,7 +35,7 @@ def ablation_l0(smoothing: Ablation, ball: L0) -> Operator:
 
 @register_built_in(BlockAblation, Patch)
 def block_patch(smoothing: BlockAblation, ball: Patch) -> tuple[Operator, str]:
-    """Lose the blocks that meet the patch, (height + size - 1) (width + size - 1) at most; exact.
+    """Lose the blocks that meet the patch, at most (height + size - 1) (width + size - 1); exact.
 
     Levine and Feizi (NeurIPS 2020), for patches of any shape: along an axis of n positions,
     min(m + size - 1, n) cyclic intervals meet one of length m.
@@ -47,7 +47,7 @@ def block_patch(smoothing: BlockAblation, ball: Patch) -> tuple[Operator, str]:
 
 @register_built_in(BandAblation, Patch)
 def band_patch(smoothing: BandAblation, ball: Patch) -> tuple[Operator, str]:
-    """Lose the bands that meet the patch, width + size - 1 at most; exact.
+    """Lose the bands that meet the patch, at most width + size - 1; exact.
 
     Levine and Feizi (NeurIPS 2020). The height of the patch does not matter, unless it is 0.
     """
@@ -57,13 +57,13 @@ def band_patch(smoothing: BandAblation, ball: Patch) -> tuple[Operator, str]:
 
 @register_built_in(Deletion, EditDistance)
 def deletion_edits(smoothing: Deletion, ball: EditDistance) -> Operator:
-    """Lose 1 - p_delete^r: with p_delete^r the edits are deleted, and nobody sees them.
+    """Lose 1 - p_delete^r, the probability that an edit is not deleted and can be seen.
 
     Huang et al. (NeurIPS 2023). Let z be a longest common subsequence of x, which has a further
-    tokens, and of the perturbed input, which has b: a, b <= r. Given that the further tokens are
-    deleted, both are smoothed like z, where the event has probability Q, say. So P(x) is at most
-    p^a Q + 1 - p^a, and P of the perturbed input at least p^b Q >= p^(b - a) (P(x) - 1 + p^a),
-    which is P(x) - 1 + p^r at least: it falls as a or b grows, where it is positive. The bound need
+    tokens, and of the perturbed input, which has b further ones: a, b <= r. Given that the further
+    tokens are deleted, both are smoothed like z; let Q be the probability of the event there. So
+    P(x) <= p^a Q + 1 - p^a, and at the perturbed input P >= p^b Q >= p^(b - a) (P(x) - 1 + p^a).
+    That is at least P(x) - 1 + p^r: it falls as a or b grows, where it is positive. The bound need
     not be the best.
     """
     unseen = _power_below(Fraction(smoothing.p_delete), ball.r)

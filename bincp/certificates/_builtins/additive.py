@@ -18,7 +18,7 @@ from bincp.certificates._registry import register_built_in
 from bincp.errors import CertificateError
 from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
 
-_LEAST_PARETO = 1e-6  # below it 1 / a leaves the range that the kernel is accurate in
+_LEAST_PARETO = 1e-6  # below it 1 / a leaves the range where the kernel is accurate
 
 
 @register_built_in(Gaussian, L2)
@@ -46,7 +46,7 @@ def uniform_l1(smoothing: Uniform, ball: L1) -> Operator:
 
 @register_built_in(Uniform, Linf)
 def uniform_linf(smoothing: Uniform, ball: Linf) -> Operator:
-    """Shift by what a corner takes from the cube, 1 - (1 - r / (2 half_width))^dim, and clip.
+    """Shift by the part that a corner takes from the cube, 1 - (1 - r / (2 half_width))^dim; clip.
 
     Exact (Yang et al. 2020, Table 1).
     """

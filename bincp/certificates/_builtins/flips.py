@@ -2,8 +2,8 @@
 
 The worst input of a ball is at its corner, where all flips are used up. Noise is independent from
 coordinate to coordinate, so an adversary who changes fewer coordinates faces the Neyman-Pearson
-problem of the corner with some coordinates left out. A test that looks at more coordinates can
-ignore them, so it is no worse: the least perturbed mass at the corner is no higher.
+problem of the corner with some coordinates left out. A test that sees more coordinates may ignore
+some, so it is no worse: the least perturbed mass at the corner is no higher.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from bincp.errors import CertificateError
 from bincp.smoothing import CategoricalFlip, SparseFlip
 
 _MAX_CELLS = 10**10  # about ten seconds of convolution, which cannot be interrupted
-_MAX_STEPS = 10**9  # of walks: places times steps; about ten seconds as well
+_MAX_STEPS = 10**9  # places times steps of a walk; about ten seconds as well
 
 Numbers = tuple[int, int, int]  # of additions, deletions and changes
 Offsets = tuple[int, int, int]
@@ -41,7 +41,7 @@ def sparse_flips(smoothing: SparseFlip, ball: Flips) -> Operator:
 @register_built_in(CategoricalFlip, CategoricalFlips)
 def categorical_flips(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Operator:
     """Fill the likelihood-ratio regions of k categories (Bojchevski et al. 2020); exact."""
-    if smoothing.k == 2:  # there is nothing that a change could lead to
+    if smoothing.k == 2:  # a change needs a third category
         return sparse_flips(_sparse(smoothing), Flips(ball.additions, ball.deletions))
     return _ratios.operator(categorical_regions(smoothing, ball))
 
@@ -53,7 +53,7 @@ def joint(smoothing: smoothing.Joint, ball: balls.Joint) -> Operator:
 
 
 def check_sparse_cost(ball: Flips) -> None:
-    """Refuse what would take too long."""
+    """Refuse a ball whose regions would take too long to compute."""
     cells = (ball.additions + 1) * (ball.deletions + 1)
     if cells > _MAX_CELLS:
         raise ValueError(
@@ -65,7 +65,7 @@ def check_sparse_cost(ball: Flips) -> None:
 
 
 def sparse_regions(smoothing: SparseFlip, ball: Flips) -> Regions:
-    """Return the regions "q differing bits end up unlike the clean input"."""
+    """Return the regions of q differing bits that end up unlike the clean input."""
     check_sparse_cost(ball)
     a, d = ball.additions, ball.deletions
     _check_flips(a + d, ball)
@@ -85,10 +85,11 @@ def sparse_regions(smoothing: SparseFlip, ball: Flips) -> Regions:
 def categorical_regions(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Regions:
     """Return the regions of equal powers of the ratios that one coordinate can have.
 
-    With a = 1 - p_plus, b = p_plus / (k - 1), c = 1 - p_minus and d = p_minus / (k - 1), the ratios
-    clean / perturbed of an addition are a/d (it stays), b/c (it becomes what the adversary made of
-    it) and b/d (the k - 2 others); those of a deletion are their inverses, and those of a change
-    c/d, d/c and 1. A place of the walk stands for powers x of a/d, y of b/c and the rest of b/d.
+    Let a = 1 - p_plus, b = p_plus / (k - 1), c = 1 - p_minus and d = p_minus / (k - 1). The ratios
+    clean / perturbed of an addition are a/d (it stays), b/c (it becomes the category that the
+    adversary chose) and b/d (the k - 2 others); those of a deletion are their inverses, and those
+    of a change c/d, d/c and 1. A place of the walk stands for powers x of a/d, y of b/c and the
+    rest of b/d.
     """
     a, b, c, d = _chances(smoothing)
     others = smoothing.k - 2
@@ -97,7 +98,7 @@ def categorical_regions(smoothing: CategoricalFlip, ball: CategoricalFlips) -> R
     kept: Weights = (c, d, others * d)
     numbers = (ball.additions, ball.deletions, ball.changes)
     _check_flips(sum(numbers), ball)
-    one_power = smoothing.p_plus == smoothing.p_minus  # c = a and d = b: of a/b
+    one_power = smoothing.p_plus == smoothing.p_minus  # ratios are powers of a/b
     offsets = _ONE_POWER if one_power else _two_powers(numbers)
     size = 1 + sum(n * max(places) for n, places in zip(numbers, offsets, strict=True))
     _check_walk(size, numbers, ball)
@@ -148,7 +149,7 @@ def _sparse(smoothing: CategoricalFlip) -> SparseFlip:
 
 
 def _log_quotient(numerator: Fraction, denominator: Fraction) -> int:
-    """Return a logarithm in units; any will do where the quotient is 0 or infinite."""
+    """Return a logarithm in units; its value has no effect where the quotient is 0 or infinite."""
     return _ratios.log_in_units(numerator / denominator) if denominator else 0
 
 
@@ -159,7 +160,7 @@ def _check_flips(number: int, ball: Any) -> None:
 
 # ---- walks over the powers of ratios ------------------------------------------------------------
 
-# How far each outcome of an addition, a deletion and a change leads: the power of a/b, plus 1.
+# The step of each outcome of an addition, a deletion and a change: its power of a/b, plus 1.
 _ONE_POWER: tuple[Offsets, ...] = ((2, 0, 1), (0, 2, 1), (2, 0, 1))
 
 
@@ -187,7 +188,7 @@ def _exponents_of_one(place: Integers, numbers: Numbers) -> list[Integers]:
 
 
 def _chances(smoothing: CategoricalFlip) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-    """Return those of: zero stays, zero becomes one other, another stays, it becomes one other."""
+    """Return P of: zero stays, zero becomes one other, another stays, it becomes one other."""
     p_plus, p_minus = Fraction(smoothing.p_plus), Fraction(smoothing.p_minus)
     return 1 - p_plus, p_plus / (smoothing.k - 1), 1 - p_minus, p_minus / (smoothing.k - 1)
 
@@ -203,7 +204,7 @@ def _check_walk(size: int, numbers: Numbers, ball: CategoricalFlips) -> None:
 def _walk(
     numbers: Numbers, offsets: Sequence[Offsets], weights: Sequence[Weights], size: int
 ) -> tuple[npt.NDArray[np.float64], float]:
-    """Return the masses of all places, and what underflow took from them at most."""
+    """Return the masses of all places, and a bound on what underflow took from them."""
     mass = np.empty(size)
     steps = [
         (n, places, *_as_pairs(chances))

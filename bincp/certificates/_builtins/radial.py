@@ -31,7 +31,7 @@ def uniform_ball(smoothing: UniformBall, ball: NormBall) -> Noted:
 @register_built_in(Exp1, L2)
 @register_built_in(Exp1, Linf)
 def exp1(smoothing: Exp1, ball: NormBall) -> Noted:
-    """Laplace noise for k = 1; other k have tables only (Yang et al. 2020, Table 1)."""
+    """Use the Laplace bound for k = 1; other k have tables only (Yang et al. 2020, Table 1)."""
     if smoothing.k != 1:
         raise CertificateError(f"{smoothing!r} has no built-in bound: there is one for k = 1")
     return laplace_shift(smoothing.scale, ball)
@@ -41,12 +41,12 @@ def exp1(smoothing: Exp1, ball: NormBall) -> Noted:
 @register_built_in(Exp2, L2)
 @register_built_in(Exp2, Linf)
 def exp2(smoothing: Exp2, ball: NormBall) -> Noted:
-    """Gaussian noise for k = 2; for k = 1 a shift in the quantile of sech(x)^(dim - 1).
+    """Use the Gaussian bound for k = 2; for k = 1 shift in the quantile of sech(x)^(dim - 1).
 
     The score of exp(-|x|_2 / scale) is the unit vector of the noise, and its worst sets of a given
     mass are cones; adding up their derivatives gives R = scale (dim - 1) atanh(1 - 2 q), q the
     Beta((dim - 1)/2, (dim - 1)/2) quantile of 1 - p (Yang et al. 2020, Table 1). tanh of a number
-    with density ~ sech(x)^(dim - 1) is so distributed, so R is its quantile; tight for small r. For
+    with density ~ sech(x)^(dim - 1) has that law, so R is its quantile; tight for small r. For
     dim = 1 the noise is Laplace. The bound depends on the l2 length alone.
     """
     if smoothing.j != 0 or smoothing.k not in (1, 2):
@@ -106,8 +106,8 @@ def exp_inf(smoothing: ExpInf, ball: NormBall) -> Noted:
 def pow_inf(smoothing: PowInf, ball: NormBall) -> Noted:
     """Shift by r (a - dim) / (2 scale dim) and clip: a mixture of cubes as for ExpInf.
 
-    Yang et al. 2020, Table 1, for the l1 ball; other balls are converted. Needs a > dim, without
-    which there is no such noise.
+    Yang et al. 2020, Table 1, for the l1 ball; other balls are converted. The noise exists only for
+    a > dim.
     """
     dim, a = dimension(ball), Fraction(smoothing.a)
     if a <= dim:

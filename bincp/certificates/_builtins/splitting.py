@@ -18,8 +18,8 @@ def splitting_l1(smoothing: SplittingNoise, ball: L1) -> Operator | tuple[Operat
     """Split each step of the path from x to the perturbed input (Levine and Feizi 2021).
 
     A coordinate that moves by e falls into another cell with probability at most
-    e / (2 half_width); where none does, the copies are equal. So an event gains or loses no more
-    than r / (2 half_width), however the offsets depend on each other. On a grid, a coordinate
+    e / (2 half_width); where none does, the copies are equal. So an event gains or loses at most
+    r / (2 half_width), however the offsets depend on each other. On a grid, a coordinate
     that moves by e steps falls into another cell for at most e of the L offsets: a count of copies
     changes by at most floor(r grid), for the l1 distance of the grid points that the inputs stand
     for. The radius is rounded up by 2^-22 of itself before that.

@@ -67,9 +67,9 @@ typedef struct bincp_operator {
 
 /* The values of functions that return int. */
 typedef enum bincp_status {
-    BINCP_REFUSED = -1,   /* an argument is not as stated here; nothing was written */
-    BINCP_OK = 0,         /* done */
-    BINCP_NAN_SCORE = 1   /* a score is NaN; the counts mean nothing */
+    BINCP_REFUSED = -1, /* an argument is not as stated here; nothing was written */
+    BINCP_OK = 0,       /* done */
+    BINCP_NAN_SCORE = 1 /* a score is NaN; the counts mean nothing */
 } bincp_status;
 
 /* Functions that return int return a bincp_status; functions that return double return NaN where an
@@ -112,8 +112,8 @@ typedef struct bincp_api {
     int (*sparse_masses)(size_t additions, size_t deletions, double p_plus, double p_minus,
                          double *clean, double *perturbed, void *workspace);
     size_t (*sparse_bytes)(size_t additions, size_t deletions); /* of `storage`, `workspace` */
-    int (*sparse)(size_t additions, size_t deletions, double p_plus, double p_minus,
-                  void *storage, bincp_operator *op);
+    int (*sparse)(size_t additions, size_t deletions, double p_plus, double p_minus, void *storage,
+                  bincp_operator *op);
 
     /* out[i] = bound(p[i], params) for i < n, by one call a value. lower_fill and upper_fill, below,
      * are faster where the operator can do many values at once. */
@@ -135,8 +135,8 @@ typedef struct bincp_api {
      * counts as 1, into 0 with probability p_minus. */
     int (*gaussian_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float sigma,
                         size_t n, const float *x, float *out);
-    int (*uniform_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw,
-                       float half_width, size_t n, const float *x, float *out);
+    int (*uniform_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float half_width,
+                       size_t n, const float *x, float *out);
     int (*flip_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, double p_plus,
                     double p_minus, size_t n, const float *x, float *out);
 

@@ -14,12 +14,14 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
+from worst_case import Rule, miscoverage
 
 import bincp
 from bincp import balls, smoothing
@@ -418,11 +420,89 @@ def test_monotone_in_everything() -> None:
     assert by_radius == sorted(by_radius)
 
 
-def test_a_grid_that_must_be_fine_is_refined_where_it_decides() -> None:
-    """k = 48 is nearly refused all along the curve: its worst-case coverage is .95003628885..."""
-    attack = gaussian(0.05)
-    setting = Setting(t=50, rank=50, n=1000, m=100, m_test=100, alpha=Fraction(1, 20))
-    assert setting.largest(attack) == 48
-    coverage = 1 - WorstCase(attack, setting, 48).at(setting.share)
-    assert 0.9500362888516 <= coverage < 0.9500363889  # polygons approach it from above
-    assert WorstCase(attack, setting, 49).at(setting.share) > 0.07
+@pytest.mark.parametrize(
+    ("delta", "n", "alpha", "t", "k"),
+    [
+        (0.05, 1000, "1/20", 50, 48),  # miscoverage .04996369714 at 48, .07415073183 at 49
+        (0.05, 1000, "1/5", 50, 48),
+        (0.05, 2000, "1/20", 50, 48),
+        (0.1, 500, "1/20", 50, 46),
+        (0.1, 2000, "1/10", 50, 46),
+        (0.05, 5000, "1/20", 53, 51),
+        (0.05, 5000, "1/100", 52, 50),
+        (0.1, 20_000, "1/100", 50, 46),  # valid by 5.5e-8 only
+    ],
+)
+def test_the_grid_is_refined_until_the_largest_valid_count_is_found(
+    delta: float, n: int, alpha: str, t: int, k: int
+) -> None:
+    """Along much of the curve these counts are nearly refused, so the grid must be fine."""
+    certificate = bincp.certify(smoothing.Gaussian(1.0), balls.L2(delta))
+    level = Fraction(alpha)
+    rank = conformal_rank(level, n)
+    numbers = {"t": t, "rank": rank, "n": n, "m": 100, "m_test": 100, "alpha": level}
+    assert largest_valid_count(certificate, **numbers) == k
+    with mpmath.workdps(40):
+        share, target = mpmath.mpf(rank) / (n + 1), mpmath.mpf(alpha)
+        lower, upper = miscoverage(Rule(delta, t, k, 100, 100), share)
+        assert upper - lower < 1e-15
+        assert upper <= target
+        setting = Setting(t, rank, n, 100, 100, level)
+        polygon = WorstCase(gaussian(delta), setting, k).at(setting.share)
+        assert lower - 1e-12 < polygon < upper + 1e-12
+        lower, _ = miscoverage(Rule(delta, t, k + 1, 100, 100), share)
+        assert lower > target + 1e-4
+
+
+# ---- one sample: closed forms -----------------------------------------------------------------
+
+LEVELS = ["1/100", "1/20", "1/10", "3/20", "1/5", "3/10", "9/20"]
+SIZES = [9, 19, 37, 99, 100, 199, 500, 999, 2000]
+
+
+def one_sample_rank(certificate: Certificate, n: int, alpha: str) -> int:
+    """Return j of a rule of one sample; 0 where it accepts every label."""
+    rule = bincp.one_sample(certificate, alpha=alpha)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bincp.TrivialSetWarning)
+        rule.calibrate(np.arange(float(n))[:, None])
+    assert rule.rank_ is not None
+    assert rule.min_count_ in (0, 1)
+    return rule.rank_ if rule.min_count_ else 0
+
+
+def agrees(rank: int, largest: Fraction | mpmath.mpf, n: int) -> bool:
+    """Whether the rank is the largest whole number up to `largest`, which the grid can show.
+
+    A rank that leaves less than 1e-6 of alpha may be passed over: the grid has 500,000 points.
+    """
+    whole = max(math.floor(largest), 0)
+    return rank == whole or (rank == whole - 1 and (largest - whole) / (n + 1) < 1e-6)
+
+
+@pytest.mark.parametrize("alpha", LEVELS)
+@pytest.mark.parametrize(
+    ("half_width", "r"),
+    [(0.5, 0.0), (0.5, 0.05), (0.5, 0.03), (0.25, 0.1), (1.0, 0.125), (0.5, 0.0625), (2.0, 0.1)],
+)
+def test_one_sample_of_uniform_noise(half_width: float, r: float, alpha: str) -> None:
+    """The curve is a line at r / (2 half_width) above the diagonal: j <= (n + 1) (alpha - s)."""
+    certificate = bincp.certify(smoothing.Uniform(half_width), balls.L1(r))
+    shift = Fraction(r) / (2 * Fraction(half_width))
+    ranks = [one_sample_rank(certificate, n, alpha) for n in SIZES]
+    for n, rank in zip(SIZES, ranks, strict=True):
+        assert agrees(rank, (n + 1) * (Fraction(alpha) - shift), n), n
+
+
+@pytest.mark.parametrize("alpha", LEVELS)
+@pytest.mark.parametrize(
+    ("scale", "r"), [(1.0, 0.0), (1.0, 0.1), (0.5, 0.1), (1.0, 0.5), (2.0, 0.1), (0.7, 0.3)]
+)
+def test_one_sample_of_laplace_noise(scale: float, r: float, alpha: str) -> None:
+    """Refusals below 1/2 grow by the factor exp(r / scale): j <= (n + 1) alpha exp(-r / scale)."""
+    certificate = bincp.certify(smoothing.Laplace(scale), balls.L1(r))
+    with mpmath.workdps(40):
+        factor = mpmath.exp(-mpmath.mpf(r) / mpmath.mpf(scale))
+        for n in SIZES:
+            rank = one_sample_rank(certificate, n, alpha)
+            assert agrees(rank, (n + 1) * mpmath.mpf(alpha) * factor, n), n
