@@ -55,11 +55,7 @@ class Task:
     @property
     def setup(self) -> Setup:
         """Everything that the mixture correction may use before it sees a score."""
-        settings = self.settings
-        t = None if settings.p is None else success_rank(settings.p, self.m)
-        return Setup(
-            self.certificate, self.n, self.m, self.m_test, settings.alpha, settings.delta, t
-        )
+        return setup_of(self.certificate, self.settings, self.n, self.m, self.m_test)
 
     def rule(
         self,
@@ -89,6 +85,12 @@ class Task:
             boundaries=boundaries if counts.min_count else None,
             certificate=self.certificate.describe(),
         )
+
+
+def setup_of(certificate: Certificate, settings: Settings, n: int, m: int, m_test: int) -> Setup:
+    """Return what the mixture correction may use of n points under these settings."""
+    t = None if settings.p is None else success_rank(settings.p, m)
+    return Setup(certificate, n, m, m_test, settings.alpha, settings.delta, t)
 
 
 def fit(task: Task) -> DecisionRule:

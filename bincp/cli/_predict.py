@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from bincp import metrics
 from bincp._utils.files import replace_file
-from bincp.calibration import BinCP
 from bincp.cli._arguments import OUTPUTS, add_command, add_key_argument, integer
 from bincp.cli._files import output_file, read_array
 from bincp.cli._report import Report
+from bincp.cli._rules import load_rule
 
 
 def add_predict(commands: Any) -> None:
@@ -23,8 +23,8 @@ def add_predict(commands: Any) -> None:
         "prediction sets from a decision rule and sampled scores",
         "Apply a decision rule. SCORES holds m' scores of each of K labels of each of n\n"
         "inputs under random noise: an array (n, K, m') of the dtype that the rule was\n"
-        "calibrated with. With --counts M it holds integers (n, K): how many of M = m'\n"
-        "scores reach tau.",
+        "calibrated with. A rule that stops early looks at them in the order of the draws.\n"
+        "With --counts M it holds integers (n, K): how many of M = m' scores reach tau.",
         "Example:\n  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy\n\n"
         "The sets are a boolean array (n, K); a .npz file holds it as `sets`. With labels\n"
         f"the coverage is measured.\n\n{OUTPUTS}",
@@ -52,7 +52,7 @@ def add_predict(commands: Any) -> None:
 def _predict(arguments: argparse.Namespace) -> Report:
     inputs = [arguments.rule, arguments.scores, arguments.labels]
     target = output_file(arguments.out, inputs, suffixes=(".npy", ".npz"))
-    rule = BinCP.load(arguments.rule)
+    rule = load_rule(arguments.rule)
     if arguments.counts is not None:
         counts = read_array(arguments.scores, arguments.key, "counts")
         sets = rule.predict_set_from_counts(counts, n_samples=arguments.counts)

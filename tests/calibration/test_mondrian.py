@@ -43,7 +43,7 @@ def test_an_absent_class_is_in_every_set(data):
     true, y, _ = data
     true, y = true[y < 2], y[y < 2]
     rule = bincp.MondrianBinCP(GAUSSIAN, n_classes=4)
-    with pytest.warns(bincp.TrivialSetWarning, match=r"2 of 4 classes .* class 2, 3, .* with 0 "):
+    with pytest.warns(bincp.TrivialSetWarning, match="2 of 4 classes .* have 0 cal.* 9 points, or"):
         rule.calibrate(true, y)
     sets = rule.predict_set(np.zeros((5, 4, 32), np.float32))
     np.testing.assert_array_equal(sets, [[False, False, True, True]] * 5)
@@ -54,7 +54,7 @@ def test_a_class_with_too_few_points_is_in_every_set(data):
     true, y, _ = data
     keep = np.concatenate([np.flatnonzero(y == 0)[:8], np.flatnonzero(y > 0)])
     rule = bincp.MondrianBinCP(GAUSSIAN, n_classes=3)
-    with pytest.warns(bincp.TrivialSetWarning, match=r"1 of 3 classes .* class 0, .* with 8 "):
+    with pytest.warns(bincp.TrivialSetWarning, match="1 of 3 classes .* class 0 has 8 cal.* 9 p"):
         rule.calibrate(true[keep], y[keep])
     assert rule.predict_set(np.zeros((1, 3, 32), np.float32))[0].tolist() == [True, False, False]
 

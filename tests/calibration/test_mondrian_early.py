@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bincp
 from bincp import SequentialRule, SequentialTracker
 from bincp._utils.arrays import as_scores
 from bincp.calibration._sequential import decide_in_order
+from support import quiet
 
 
 @st.composite
@@ -83,3 +85,74 @@ OTHER = SequentialRule.curtailed(1, 3)
 def test_rules_that_do_not_fit(rules, shape, error, message):
     with pytest.raises(error, match=message):
         SequentialTracker(rules, shape)
+
+
+# ---- Mondrian ---------------------------------------------------------------------------------
+
+CERTIFICATE = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.125))
+RNG = np.random.default_rng(1)
+LABELS = np.repeat([0, 1, 2, 4], [90, 60, 40, 5])  # class 3 has no points, class 4 too few
+TRUE = RNG.normal(1 + 0.1 * LABELS[:, None], 0.4, (len(LABELS), 32)).astype(np.float32)
+SCORES = RNG.normal(RNG.random((300, 5, 1)) * 2, 0.4, (300, 5, 16)).astype(np.float32)
+
+
+def early(passes="auto", m_test=16):
+    rule = bincp.MondrianBinCP(CERTIFICATE, n_classes=5, passes=passes)
+    return quiet(rule.calibrate, TRUE, LABELS, n_test_samples=m_test)
+
+
+@pytest.mark.parametrize("passes", ["auto", 2, "9/2"])
+def test_each_class_stops_by_the_boundaries_of_its_own_calibration(passes):
+    rule = early(passes)
+    sets = rule.predict_set(SCORES)
+    tests = rule.sequential_rule()
+    assert tests == rule.boundaries_
+    for y in (0, 1, 2):
+        alone = bincp.BinCP(CERTIFICATE, passes=passes)
+        alone.calibrate(TRUE[y == LABELS], n_test_samples=16)
+        assert tests[y] == alone.boundaries_
+        np.testing.assert_array_equal(sets[:, y], alone.predict_set(SCORES[:, [y]])[:, 0])
+        assert 0 < sets[:, y].mean() < 1
+    assert sets[:, 3:].all()
+    labels = SequentialTracker(tests, sets.shape)
+    labels.update(rule.tau_[:, None].astype(np.float32) <= SCORES)
+    np.testing.assert_array_equal(labels.accepted, sets)
+    assert (labels.exits[:, 3:] == 0).all()
+    assert labels.exits.max(axis=1).mean() < 12
+
+
+def test_counts_are_refused_where_a_class_stops_early():
+    rule = early()
+    counts = (rule.tau_[:, None].astype(np.float32) <= SCORES).sum(axis=-1)
+    with pytest.raises(ValueError, match=r"`counts` must not decide .*passes=None for counts"):
+        rule.predict_set_from_counts(counts, n_samples=16)
+
+
+def test_without_a_proof_counts_are_taken():
+    """With one draw, or tau fixed, passes="auto" leaves the rule as it is."""
+    for options, m_test in (({"passes": "auto", "tau": 0.9}, 16), ({"passes": "auto"}, 1)):
+        rule = bincp.MondrianBinCP(CERTIFICATE, n_classes=5, **options)
+        quiet(rule.calibrate, TRUE, LABELS, n_test_samples=m_test)
+        assert rule.boundaries_ is None
+        scores = SCORES[:, :, :m_test]
+        counts = (scores >= rule.tau_[:, None].astype(np.float32)).sum(axis=-1)
+        np.testing.assert_array_equal(
+            rule.predict_set_from_counts(counts, n_samples=m_test), rule.predict_set(scores)
+        )
+    with pytest.raises(ValueError, match='`passes` must be None or "auto" where early'):
+        bincp.MondrianBinCP(CERTIFICATE, n_classes=5, passes=3, tau=0.9)
+
+
+def test_other_boundaries_are_derived_for_each_class():
+    rule = bincp.MondrianBinCP(CERTIFICATE, n_classes=5)
+    quiet(rule.calibrate, TRUE, LABELS, n_test_samples=16)
+    for spread in (None, 1, "5/2"):
+        tests = rule.sequential_rule(spread=spread)
+        for y in (0, 1, 2):
+            alone = bincp.BinCP(CERTIFICATE).calibrate(TRUE[y == LABELS], n_test_samples=16)
+            assert tests[y] == alone.sequential_rule(spread=spread)
+        assert tests[3] == tests[4] == SequentialRule.curtailed(0, 16)
+    with pytest.raises(ValueError, match="`spread` must be above 0"):
+        rule.sequential_rule(spread=0)
+    with pytest.raises(bincp.NotCalibratedError):
+        bincp.MondrianBinCP(CERTIFICATE, n_classes=5).sequential_rule()

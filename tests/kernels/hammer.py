@@ -176,6 +176,9 @@ def rule_cases() -> dict[str, Case]:
     members = RNG.random((20, 3)) < 0.5
     rule = bincp.BinCP(certificate).calibrate(true)
     exact = bincp.BinCP(certificate).calibrate_exact(P, tau=0.5)
+    each = bincp.MondrianBinCP(certificate, n_classes=3).calibrate(true, np.arange(200) % 3)
+    early = bincp.MondrianBinCP(certificate, n_classes=3, passes="auto")
+    early.calibrate(true, np.arange(200) % 3)
     return {
         "BinCP.calibrate": Case(
             lambda true: np.array(bincp.BinCP(certificate).calibrate(true).min_count_),
@@ -202,6 +205,12 @@ def rule_cases() -> dict[str, Case]:
             ),
             {"true": true.copy(), "labels": np.arange(200) % 3},
             (3,),
+        ),
+        "MondrianBinCP.predict_set": Case(early.predict_set, {"scores": scores.copy()}, (20, 3)),
+        "MondrianBinCP.predict_set_from_counts": Case(
+            lambda counts: each.predict_set_from_counts(counts, n_samples=16),
+            {"counts": RNG.integers(0, 17, (20, 3))},
+            (20, 3),
         ),
         "RobustRiskControl.calibrate": Case(
             lambda scores, labels: np.array(
