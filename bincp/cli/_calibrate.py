@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import as_counts
-from bincp._utils.levels import as_fraction, check_level
+from bincp._utils.levels import check_level
 from bincp.calibration import BinCP, MondrianBinCP
 from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
 from bincp.certificates import certify
@@ -20,6 +20,7 @@ from bincp.cli._arguments import (
     add_command,
     add_eta,
     add_key_argument,
+    add_passes,
     add_spec_arguments,
     as_usage,
     converter,
@@ -108,13 +109,6 @@ def add_calibrate(commands: Any) -> None:
         help="calibrate each class on its own points, so that each class is covered",
     )
     parser.add_argument(
-        "--passes",
-        type=_passes,
-        metavar="PASSES",
-        help="stop early at prediction, for mixture: auto, or at most so many forward passes of a "
-        "test input on average in the reference population (default: all m' scores are counted)",
-    )
-    parser.add_argument(
         "--n-classes",
         type=integer("n_classes"),
         metavar="K",
@@ -126,6 +120,7 @@ def add_calibrate(commands: Any) -> None:
         metavar="M",
         help="scores of each label at prediction, m' (default: as many as in SCORES)",
     )
+    add_passes(parser)
     add_key_argument(parser, "true_scores or scores")
 
 
@@ -138,13 +133,6 @@ def _guarantee(text: str) -> str | tuple[str, str]:
         raise ValueError(f"must be marginal or training-conditional:delta=DELTA, got {text!r}")
     check_level("delta", delta)
     return kind, delta
-
-
-@converter
-def _passes(text: str) -> str:
-    if text != "auto" and as_fraction("passes", text) < 1:
-        raise ValueError(f"must be auto or at least 1, got {text}")
-    return text
 
 
 def _calibrate(arguments: argparse.Namespace) -> Report:

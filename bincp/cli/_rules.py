@@ -72,27 +72,31 @@ def rule_text(rule: BinCP) -> str:
     return (
         f"calibrated on n = {rule.n_calibration_} points with m = {rule.n_samples_} scores each, "
         f"{rule.dtype_}\n"
-        f"a label is in the set iff {_test_text(rule, f'k = {rule.min_count_}')} reach "
-        f"tau = {rule.tau_!r}\n"
+        f"{_test_text(rule, f'k = {rule.min_count_}', f'tau = {rule.tau_!r}')}\n"
         f"({', '.join(chain) or 'by losses of counts'})"
     )
 
 
 def class_rules_text(rules: MondrianBinCP) -> str:
     """Return the ranges of what the classes have of their own."""
-    counts = _range(rules.min_count_)
+    least, threshold = _range(rules.min_count_), _range(rules.tau_)
     return (
         f"calibrated {rules.n_classes} classes on {_range(rules.n_calibration_)} points each with "
         f"m = {rules.n_samples_} scores, {rules.dtype_}\n"
-        f"a label is in the set iff {_test_text(rules, f'k = {counts}')} reach "
-        f"its tau = {_range(rules.tau_)}"
+        f"{_test_text(rules, f'k = {least}', f'tau = {threshold}')}"
     )
 
 
-def _test_text(rule: BinCP | MondrianBinCP, least: str) -> str:
+def _test_text(rule: BinCP | MondrianBinCP, least: str, threshold: str) -> str:
     if rule.boundaries_ is None:
-        return f"at least {least} of its m' = {rule.n_test_samples_} scores"
-    return f"enough of its first scores, or {least} of all m' = {rule.n_test_samples_},"
+        return (
+            f"a label is in the set iff at least {least} of its m' = "
+            f"{rule.n_test_samples_} scores reach {threshold}"
+        )
+    return (
+        "draw by draw, a label is in the set once enough of its scores reach "
+        f"{threshold}, {least} after m' = {rule.n_test_samples_} at most"
+    )
 
 
 def _range(values: Any) -> str:

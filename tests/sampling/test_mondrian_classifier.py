@@ -86,8 +86,12 @@ def test_all_draws_are_counted_where_that_is_asked_for(data):
     reached = scores >= ours.rule.tau_[:, None].astype(scores.dtype)
     np.testing.assert_array_equal(found.counts, reached.sum(axis=-1))
     np.testing.assert_array_equal(found.sets, ours.predict(x, indices=np.arange(200)).sets)
-    with pytest.raises(ValueError, match="`curtail` must not be False for a rule that stops"):
-        calibrated(data, "auto").predict(x, curtail=False)
+    stopping = calibrated(data, "auto")
+    whole = stopping.predict(x, indices=np.arange(200), curtail=False)
+    assert (whole.forward_passes == 16).all()
+    np.testing.assert_array_equal(whole.sets, stopping.predict(x, indices=np.arange(200)).sets)
+    with pytest.raises(ValueError, match="`sequential` must not be False for a rule that stops"):
+        stopping.predict(x, sequential=False)
     early = ours.predict(x, sequential=True)
     assert early.sets[:, K - 1].all()
 
