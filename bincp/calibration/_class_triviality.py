@@ -20,8 +20,8 @@ def trivial_classes(rules: ClassRules, certificate: Certificate) -> str | None:
     always = [y for y, rule in enumerate(rules.rules) if rule is None or rule.accepts_all]
     if not always:
         return None
-    short = [y for y in always if _has_no_rank(rules.rules[y])]
-    others = [y for y in always if not _has_no_rank(rules.rules[y])]
+    short = [y for y in always if _lacks_points(rules.rules[y])]
+    others = [y for y in always if not _lacks_points(rules.rules[y])]
     causes = []
     if short:
         who = "they have" if not others else f"{len(short)} of them have"
@@ -39,9 +39,13 @@ def trivial_classes(rules: ClassRules, certificate: Certificate) -> str | None:
     )
 
 
-def _has_no_rank(rule: DecisionRule | None) -> bool:
-    """Whether the number of points allows no rule, whatever the scores are."""
-    return rule is None or rule.rank == 0
+def _lacks_points(rule: DecisionRule | None) -> bool:
+    """Whether no rule was found for so few points, whatever the scores are."""
+    if rule is None or rule.rank == 0:
+        return True
+    settings = rule.settings
+    chosen = settings.correction == "mixture" and settings.tau is None
+    return chosen and rule.min_count == 0 and rule.losses is None
 
 
 def _too_few_points(rules: ClassRules, certificate: Certificate, short: list[int], who: str) -> str:

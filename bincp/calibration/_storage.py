@@ -219,7 +219,7 @@ def parse(
     document = _parsed(path, data)
     name = document.get("format")
     if name not in (FORMAT, CLASSES_FORMAT):
-        raise ValueError(f"{path}: must be a file with a decision rule of bincp, got other JSON")
+        raise _foreign(path)
     _check_version(path, document.get("version"))
     _check_keys(path, document, _KEYS[name], "")
     content = {name: value for name, value in document.items() if name != "sha256"}
@@ -257,7 +257,7 @@ def _parsed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: a bincp decision rule must be JSON: {error}") from None
     if not isinstance(document, dict):
-        raise ValueError(f"{path}: must be a file with a decision rule of bincp, got other JSON")
+        raise _foreign(path)
     return document
 
 
@@ -349,6 +349,12 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is beyond the range of doubles")
     return value
+
+
+def _foreign(path: str | os.PathLike[str]) -> ValueError:
+    return ValueError(
+        f"{path}: must be a file that BinCP.save or MondrianBinCP.save wrote, got other JSON"
+    )
 
 
 def _damaged(path: str | os.PathLike[str], cause: str) -> ValueError:

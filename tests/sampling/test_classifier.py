@@ -182,7 +182,7 @@ class TestRule:
         with pytest.raises(NotCalibratedError, match="call calibrate"):
             classifier(rule=bincp.BinCP(certificate()), n_samples=8).predict(x)
         risk = bincp.RobustRiskControl(certificate(), alpha=0.2)
-        with pytest.raises(TypeError, match="`rule` must be a BinCP, .* or have the methods"):
+        with pytest.raises(TypeError, match=r"`rule` must be a BinCP, .* or have the methods"):
             classifier(rule=risk, n_samples=8)
 
     def test_a_rule_keeps_the_certificate_that_it_is_for(self):
