@@ -1,9 +1,12 @@
-"""Read-only attributes of calibrated objects, which show their settings and their fit."""
+"""Read-only attributes of calibrated objects: certificate, settings and fit."""
 
+import copy
 from collections.abc import Callable
 from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 from bincp.calibration._decision_rule import Settings
+from bincp.certificates import Certificate
+from bincp.errors import CertificateError
 
 T = TypeVar("T")
 
@@ -31,8 +34,7 @@ class Shown(Generic[T]):
         )
 
 
-def setting(read: Callable[[Settings], T]) -> Shown[T]:
-    """Return an attribute that reads the ``_settings`` of its owner."""
+def _setting(read: Callable[[Settings], T]) -> Shown[T]:
     return Shown(lambda owner: read(owner._settings))
 
 
@@ -46,3 +48,38 @@ def fitted(read: Callable[[Any], T]) -> Shown[T]:
         return read(owner._rule)
 
     return Shown(of)
+
+
+class Configured:
+    """What `BinCP` and `MondrianBinCP` are made with. A loaded object may lack its certificate."""
+
+    _certificate: Certificate | None
+    _settings: Settings
+    _rule: Any
+
+    certificate = Shown[Certificate | None](lambda owner: owner._certificate)
+    alpha = _setting(lambda settings: settings.alpha)
+    p = _setting(lambda settings: settings.p)
+    tau = _setting(lambda settings: settings.tau)
+    correction = _setting(lambda settings: settings.correction)
+    union = _setting(lambda settings: settings.union)
+    eta = _setting(lambda settings: settings.eta)
+    delta = _setting(lambda settings: settings.delta)
+    passes = _setting(lambda settings: settings.passes)
+
+    @property
+    def certificate_description(self) -> dict[str, Any]:
+        """The description that `Certificate.describe` returns, also where only that was loaded."""
+        if self.certificate is not None:
+            return self.certificate.describe()
+        description: dict[str, Any] = copy.deepcopy(self._rule.certificate)
+        return description
+
+    def _require_certificate(self) -> Certificate:
+        if self.certificate is None:
+            name = type(self).__name__
+            raise CertificateError(
+                f"this loaded {name} holds its certificate by description only; "
+                f"make a new {name} to calibrate again"
+            )
+        return self.certificate

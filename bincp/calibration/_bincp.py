@@ -1,6 +1,5 @@
 """BinCP: calibration of the threshold pair (p, tau), and prediction by integer comparison."""
 
-import copy
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
@@ -20,7 +19,7 @@ from bincp.calibration._arguments import (
     check_passes,
     check_test_samples,
 )
-from bincp.calibration._attributes import Shown, fitted, setting
+from bincp.calibration._attributes import Configured, Shown, fitted
 from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._early_stopping import default_spread, rederived
@@ -29,7 +28,7 @@ from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
-from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
+from bincp.errors import NotCalibratedError, TrivialSetWarning
 
 __all__ = ["BinCP", "one_sample"]
 
@@ -40,7 +39,7 @@ def _fitted(read: Callable[[DecisionRule], T]) -> Shown[T]:
     return fitted(read)
 
 
-class BinCP:
+class BinCP(Configured):
     """Robust conformal prediction with a single binary certificate.
 
     Calibration takes sampled scores of the true labels under randomised smoothing, and finds a
@@ -197,19 +196,7 @@ class BinCP:
     array([ True, False, False])
     """
 
-    _certificate: Certificate | None
-    _settings: Settings
     _rule: DecisionRule | None
-
-    certificate = Shown[Certificate | None](lambda owner: owner._certificate)
-    alpha = setting(lambda settings: settings.alpha)
-    p = setting(lambda settings: settings.p)
-    tau = setting(lambda settings: settings.tau)
-    correction = setting(lambda settings: settings.correction)
-    union = setting(lambda settings: settings.union)
-    eta = setting(lambda settings: settings.eta)
-    delta = setting(lambda settings: settings.delta)
-    passes = setting(lambda settings: settings.passes)
 
     tau_ = _fitted(lambda rule: rule.tau)
     min_count_ = _fitted(lambda rule: rule.min_count)
@@ -277,14 +264,6 @@ class BinCP:
         return (
             f"BinCP({settings}, tau_={rule.tau!r}, {counts}, n_calibration_={rule.n_calibration})"
         )
-
-    @property
-    def certificate_description(self) -> dict[str, Any]:
-        """The description that `Certificate.describe` returns, also where only that was loaded."""
-        if self.certificate is not None:
-            return self.certificate.describe()
-        assert self._rule is not None  # it was loaded
-        return copy.deepcopy(self._rule.certificate)
 
     # ---- calibration ------------------------------------------------------------------------
 
@@ -374,7 +353,7 @@ class BinCP:
         >>> rule.predict_set_exact([[0.9, 0.5, 0.3]])
         array([[ True,  True, False]])
         """
-        certificate = require_certificate(self)
+        certificate = self._require_certificate()
         values = as_probabilities("probabilities", probabilities)
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"`probabilities` must have shape (n,), n >= 1, got {values.shape}")
@@ -531,7 +510,7 @@ class BinCP:
         if spread is None and rule.boundaries is not None:
             return rule.boundaries
         distance = default_spread(rule.n_test_samples) if spread is None else _distance(spread)
-        return rederived(rule, require_certificate(self), distance)
+        return rederived(rule, self._require_certificate(), distance)
 
     # ---- storage ----------------------------------------------------------------------------
 
@@ -615,7 +594,7 @@ class BinCP:
     def _fit(
         self, scores: Scores, n_classes: int | None, n_test_samples: int | None
     ) -> DecisionRule:
-        certificate = require_certificate(self)
+        certificate = self._require_certificate()
         check_calibration_shape(scores, "(n, m)")
         m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
         return fit(Task(certificate, self._settings, scores, m_test, n_classes))
@@ -626,18 +605,6 @@ class BinCP:
         if rule is None or not rule.is_sampled:
             raise NotCalibratedError("call calibrate() before predicting from sampled scores")
         return rule
-
-
-def require_certificate(rule: Any) -> Certificate:
-    """Return the certificate of a `BinCP` or a `MondrianBinCP`, which a loaded one may lack."""
-    certificate: Certificate | None = rule.certificate
-    if certificate is None:
-        name = type(rule).__name__
-        raise CertificateError(
-            f"this loaded {name} holds its certificate by description only; "
-            f"make a new {name} to calibrate again"
-        )
-    return certificate
 
 
 def _warn_if_trivial(rule: DecisionRule) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,11 @@ class ClassRules:
     def dtype(self) -> str | None:
         """Dtype of the scores."""
         return self.made[0].dtype
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """Description of the certificate."""
+        return self.made[0].certificate
 
     @cached_property
     def tau(self) -> npt.NDArray[np.float64]:

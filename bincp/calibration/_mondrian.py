@@ -1,6 +1,5 @@
 """Class-conditional (Mondrian) calibration: a rule for each class, so that each is covered."""
 
-import copy
 import warnings
 from collections.abc import Callable
 from itertools import pairwise
@@ -15,11 +14,10 @@ from bincp._utils.levels import Level
 from bincp._utils.validation import check_integer
 from bincp.calibration import _storage
 from bincp.calibration._arguments import check_calibration_shape, check_test_samples
-from bincp.calibration._attributes import Shown, fitted, setting
-from bincp.calibration._bincp import BinCP, require_certificate
+from bincp.calibration._attributes import Configured, Shown, fitted
+from bincp.calibration._bincp import BinCP
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._class_triviality import trivial_classes
-from bincp.calibration._decision_rule import Settings
 from bincp.calibration._fitting import Task, fit
 from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
@@ -36,7 +34,7 @@ def _fitted(read: Callable[[ClassRules], T]) -> Shown[T]:
     return fitted(read)
 
 
-class MondrianBinCP:
+class MondrianBinCP(Configured):
     """Robust conformal prediction with a coverage guarantee for each class.
 
     Each class is calibrated on its own points and decides about its own label. A class without
@@ -56,8 +54,9 @@ class MondrianBinCP:
     **options
         The options of `BinCP`: alpha, p, tau, correction, union, eta, guarantee, passes. With
         "clopper-pearson" and the union "per-bound" a class of n_y points spends eta / (n_y + 1) on
-        each bound. With `passes` each class has boundaries of its own. A budget of passes is that
-        of one label: an input is drawn until its last label is decided.
+        each bound. With `passes` each class has boundaries of its own. A number of passes bounds
+        those of each class on its own, while an input is drawn until its last label is decided, so
+        that it may take a little more.
 
     Attributes
     ----------
@@ -103,20 +102,10 @@ class MondrianBinCP:
     array([[ True, False]])
     """
 
-    _certificate: Certificate | None
-    _settings: Settings
     _rule: ClassRules | None
-    n_classes: int
+    _n_classes: int
 
-    certificate = Shown[Certificate | None](lambda owner: owner._certificate)
-    alpha = setting(lambda settings: settings.alpha)
-    p = setting(lambda settings: settings.p)
-    tau = setting(lambda settings: settings.tau)
-    correction = setting(lambda settings: settings.correction)
-    union = setting(lambda settings: settings.union)
-    eta = setting(lambda settings: settings.eta)
-    delta = setting(lambda settings: settings.delta)
-    passes = setting(lambda settings: settings.passes)
+    n_classes = Shown[int](lambda owner: owner._n_classes)
 
     tau_ = _fitted(lambda rules: rules.tau.copy())
     min_count_ = _fitted(lambda rules: rules.least.copy())
@@ -129,7 +118,7 @@ class MondrianBinCP:
     boundaries_ = _fitted(lambda rules: rules.tests if rules.stops_early else None)
 
     def __init__(self, certificate: Certificate, *, n_classes: int, **options: Any) -> None:
-        self.n_classes = check_integer("n_classes", n_classes, low=1)
+        self._n_classes = check_integer("n_classes", n_classes, low=1)
         self._settings = BinCP(certificate, **options)._settings  # checks both
         self._certificate = certificate
         self._rule = None
@@ -138,21 +127,13 @@ class MondrianBinCP:
     def _with_rules(cls, rules: ClassRules, certificate: Certificate | None) -> "MondrianBinCP":
         """Return a calibrated object."""
         made = cls.__new__(cls)
-        made.n_classes, made._certificate, made._rule = rules.n_classes, certificate, rules
+        made._n_classes, made._certificate, made._rule = rules.n_classes, certificate, rules
         made._settings = rules.made[0].settings
         return made
 
     def __repr__(self) -> str:
         state = "not calibrated" if self._rule is None else f"tau_={self._rule.tau!r}"
         return f"MondrianBinCP(n_classes={self.n_classes}, alpha={self.alpha}, {state})"
-
-    @property
-    def certificate_description(self) -> dict[str, Any]:
-        """The description that `Certificate.describe` returns, also where only that was loaded."""
-        if self.certificate is not None:
-            return self.certificate.describe()
-        assert self._rule is not None  # it was loaded
-        return copy.deepcopy(self._rule.made[0].certificate)
 
     @property
     def rules_(self) -> list[BinCP | None]:
@@ -196,7 +177,7 @@ class MondrianBinCP:
         CertificateError
             If the object was loaded from a file and has no certificate, see `load`.
         """
-        certificate = require_certificate(self)
+        certificate = self._require_certificate()
         scores = as_scores("true_scores", true_scores)
         check_calibration_shape(scores, "(n, m)")
         check_no_nan(scores)  # here, for the places in a class are not those in the argument
