@@ -2,7 +2,8 @@
 
 A field is written and read by one codec, which refuses whatever it would not have written. The
 checksum finds every change of the content, and `_consistency` finds a rule that no calibration
-could have left, whatever its checksum says.
+could have left, whatever its checksum says. The rules of all classes are one document: what they
+share stands once, and each class has its own fields, or null where it has no points.
 """
 
 import hashlib

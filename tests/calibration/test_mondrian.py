@@ -108,6 +108,8 @@ def test_what_is_returned_belongs_to_the_caller(data):
     true, y, scores = data
     rule = bincp.MondrianBinCP(GAUSSIAN, n_classes=3).calibrate(true, y)
     sets = rule.predict_set(scores)
+    with pytest.raises(AttributeError, match="`n_classes` of a MondrianBinCP is read-only"):
+        rule.n_classes = 2
     for name in ("tau_", "min_count_", "n_calibration_"):
         getattr(rule, name)[:] = 0
         with pytest.raises(AttributeError, match=f"`{name}` of a MondrianBinCP is read-only"):

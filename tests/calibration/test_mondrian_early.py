@@ -70,6 +70,18 @@ ONE = SequentialRule.curtailed(1, 2)
 OTHER = SequentialRule.curtailed(1, 3)
 
 
+def test_bfloat16_scores_meet_the_thresholds_of_their_labels():
+    torch = pytest.importorskip("torch")
+    scores = torch.linspace(0, 1, 600).reshape(4, 5, 30).transpose(1, 2).to(torch.bfloat16)[..., :3]
+    tau = torch.linspace(0.1, 0.9, 30).to(torch.bfloat16)
+    rules = [SequentialRule.curtailed(1 + y % 3, 3) for y in range(30)]
+    least = np.array([rule.min_count for rule in rules])
+    decided = decide_in_order(rules, as_scores("scores", scores), tau.double().numpy())
+    expected = (scores >= tau[:, None]).sum(dim=-1).numpy() >= least
+    np.testing.assert_array_equal(decided, expected)
+    assert 0 < expected.mean() < 1
+
+
 @pytest.mark.parametrize(
     ("rules", "shape", "error", "message"),
     [
