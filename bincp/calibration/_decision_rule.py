@@ -18,6 +18,11 @@ class Settings:
     delta: Fraction | None = None
 
     @property
+    def spent(self) -> Fraction:
+        """The part of alpha that confidence bounds spend."""
+        return self.eta if self.correction == "clopper-pearson" else Fraction(0)
+
+    @property
     def spends_on_classes(self) -> bool:
         """Whether the level of a confidence bound depends on the number of classes."""
         return self.correction == "clopper-pearson" and self.union == "per-bound"

@@ -13,24 +13,16 @@ import numpy.typing as npt
 from bincp._utils.arrays import Scores, round_to
 from bincp._utils.levels import conformal_rank, float_below, success_rank
 from bincp.calibration._choice import choose
-from bincp.calibration._clopper_pearson import (
-    CountRule,
-    clopper_pearson_rule,
-    eta_of_bound,
-    uncorrected_rule,
-)
+from bincp.calibration._clopper_pearson import CountRule, eta_of_bound
 from bincp.calibration._conditions import Condition
 from bincp.calibration._count_weights import choose_weights, select_threshold_by_weights
 from bincp.calibration._decision_rule import DecisionRule, Settings
+from bincp.calibration._default_rank import count_rule, default_success_rank
 from bincp.calibration._fixed_tau import tau_fixed_count
 from bincp.calibration._mixture import Setup, top_rank
 from bincp.calibration._threshold import kth_smallest, select_threshold
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan, count_exceedances
-
-DEFAULT_P = Fraction(3, 5)
-"""p of "clopper-pearson" and "none" where neither p nor tau is given, as in the paper."""
-
 
 @dataclass(frozen=True)
 class Task:
@@ -82,9 +74,7 @@ def fit(task: Task) -> DecisionRule:
     """Return the decision rule of sampled scores. NaN scores are refused."""
     if task.settings.correction == "mixture":
         return _fit_mixture(task)
-    if task.settings.correction == "none":
-        return _fit_uncorrected(task)
-    return _fit_clopper_pearson(task)
+    return _fit_counts(task)
 
 
 def fit_exact(
@@ -151,30 +141,27 @@ def _count_rule(task: Task, t: int, k: int) -> CountRule:
     return CountRule(k, p, None, min(task.certificate.lower(p), p))
 
 
-def _fit_clopper_pearson(task: Task) -> DecisionRule:
-    """Follow algorithms 1 and 2 of the paper: level alpha - eta, and eta for the bounds."""
-    settings = task.settings
-    rank = conformal_rank(settings.alpha - settings.eta, task.n)
-    tau, t = _pair(task, rank)
-    each = eta_of_bound(settings.eta, settings.union, task.n, task.n_classes)
-    return task.rule(
-        tau, rank, t, clopper_pearson_rule(task.certificate, t, task.m, task.m_test, each)
-    )
+def _fit_counts(task: Task) -> DecisionRule:
+    """Follow algorithms 1 and 2 of the paper: level alpha - eta, and eta for the bounds.
+
+    Without a correction frequencies are taken for probabilities, and nothing is spent.
+    """
+    settings, each = task.settings, None
+    if settings.correction == "clopper-pearson":
+        each = eta_of_bound(settings.eta, settings.union, task.n, task.n_classes)
+    rank = conformal_rank(settings.alpha - settings.spent, task.n)
+    tau, t = _pair(task, rank, each)
+    return task.rule(tau, rank, t, count_rule(task.certificate, t, task.m, task.m_test, each))
 
 
-def _fit_uncorrected(task: Task) -> DecisionRule:
-    """Take frequencies for probabilities."""
-    rank = conformal_rank(task.settings.alpha, task.n)
-    tau, t = _pair(task, rank)
-    return task.rule(tau, rank, t, uncorrected_rule(task.certificate, t, task.m, task.m_test))
-
-
-def _pair(task: Task, rank: int) -> tuple[float, int]:
+def _pair(task: Task, rank: int, each: Fraction | None) -> tuple[float, int]:
     """Return tau and the success rank t, one of them fixed, the other calibrated."""
     if task.settings.tau is not None:
         return _count_at_fixed_tau(task, rank)
-    p = task.settings.p
-    t = success_rank(DEFAULT_P if p is None else p, task.m)
+    if task.settings.p is not None:
+        t = success_rank(task.settings.p, task.m)
+    else:
+        t = default_success_rank(task.certificate, task.n, task.m, task.m_test, rank, each)
     return _threshold(task, t, rank), t
 
 

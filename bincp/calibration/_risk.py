@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_array, as_probabilities, as_scores, where
-from bincp._utils.levels import Level, check_level, success_rank
+from bincp._utils.levels import Level, check_level, conformal_rank, success_rank
 from bincp._utils.validation import check_threshold
 from bincp.calibration._arguments import (
     check_calibration_shape,
@@ -23,7 +23,7 @@ from bincp.calibration._arguments import (
     check_test_samples,
     check_test_scores,
 )
-from bincp.calibration._clopper_pearson import clopper_pearson_rule, uncorrected_rule
+from bincp.calibration._default_rank import count_rule, default_success_rank
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import decide, kth_largest
 from bincp.errors import NotCalibratedError, TrivialSetWarning
@@ -54,9 +54,10 @@ class RobustRiskControl:
         Certificate for the noise that produced the scores and the ball to defend against.
     alpha : int, float, str, Decimal or Fraction
         Level of the expected loss, in (0, 1).
-    p : int, float, str, Decimal or Fraction
+    p : int, float, str, Decimal or Fraction, optional
         Share of the scores of a label that reach its own threshold, in (0, 1]; chosen without the
-        calibration and test data. Not used by `calibrate_exact`.
+        calibration and test data. If it is not given, it is chosen as by `bincp.BinCP`, from n, m,
+        m', alpha, eta, K and the certificate. Not used by `calibrate_exact`.
     loss : "false-negative-rate" or callable
         ``loss(sets, labels)`` takes two bool arrays (n, K) and returns the losses (n,), in [0, 1],
         taken at their exact binary values. It must not grow when labels are added to a set (which
@@ -138,7 +139,7 @@ class RobustRiskControl:
         certificate: Certificate,
         *,
         alpha: Level = 0.1,
-        p: Level = 0.6,
+        p: Level | None = None,
         loss: str | Loss = "false-negative-rate",
         correction: str = "clopper-pearson",
         eta: Level = 1e-3,
@@ -152,7 +153,7 @@ class RobustRiskControl:
             )
         self.certificate = certificate
         self.alpha = check_level("alpha", alpha)
-        self.p = check_level("p", p, closed_high=True)
+        self.p = None if p is None else check_level("p", p, closed_high=True)
         self.loss = loss
         self.correction = correction
         self.eta = check_level("eta", eta)
@@ -204,13 +205,16 @@ class RobustRiskControl:
         check_calibration_shape(checked, "(n, K, m)")
         n, n_classes, m = checked.bits.shape
         m_test = check_test_samples(n_test_samples, m)
-        t = success_rank(self.p, m)
-        spent = Fraction(0) if self.correction == "none" else self.eta
-        tau = self._largest_threshold(kth_largest(checked, t), labels, self.alpha - spent)
-        if self.correction == "none":
-            rule = uncorrected_rule(self.certificate, t, m, m_test)
+        corrected = self.correction != "none"
+        each = self._level(n_classes) if corrected else None
+        level = self.alpha - self.eta if corrected else self.alpha
+        if self.p is not None:
+            t = success_rank(self.p, m)
         else:
-            rule = clopper_pearson_rule(self.certificate, t, m, m_test, self._level(n_classes))
+            rank = conformal_rank(level, n)
+            t = default_success_rank(self.certificate, n, m, m_test, rank, each)
+        tau = self._largest_threshold(kth_largest(checked, t), labels, level)
+        rule = count_rule(self.certificate, t, m, m_test, each)
         accept_all = tau == -math.inf
         assert rule.certified_p is not None
         self.tau_, self.min_count_ = tau, 0 if accept_all else rule.min_count

@@ -534,7 +534,7 @@ class TestSequentialRule:
         (
             {"alpha": 0.1, "correction": "none"},
             (100, 256),
-            bincp.certify(smoothing.Uniform(0.5), balls.L1(0.9)),
+            bincp.certify(smoothing.Uniform(0.5), balls.L1(1.0)),
             ["radius", "smaller radius"],
         ),
         (
