@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores
-from bincp._utils.levels import Level, check_level
+from bincp._utils.levels import Level, as_fraction, check_level
 from bincp._utils.validation import check_integer, check_threshold
 from bincp.calibration import _storage
 from bincp.calibration._arguments import (
@@ -22,8 +22,9 @@ from bincp.calibration._arguments import (
 )
 from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._fitting import Task, condition_of, fit, fit_exact
-from bincp.calibration._sequential import SequentialRule, calibrated_rule
+from bincp.calibration._early_stopping import default_spread, rederived
+from bincp.calibration._fitting import Task, fit, fit_exact
+from bincp.calibration._sequential import SequentialRule, decide_in_order
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import decide
@@ -90,8 +91,9 @@ class BinCP:
         shortest decimal, 0.1 for 1/10.
     p : int, float, str, Decimal or Fraction, optional
         Fix p in (0, 1], chosen without the calibration and test data, and calibrate tau
-        (Algorithm 2 of the paper). If neither `p` nor `tau` is given, p is 0.6. For "mixture" it is
-        then between 0.6 and 0.95: it grows with the strength of the attack.
+        (Algorithm 2 of the paper). If neither `p` nor `tau` is given, it is chosen: of the rules
+        for n, m, m', alpha and the certificate the one is taken that accepts fewest wrong labels in
+        a reference population. No score is looked at. The tables of the paper have p = 0.6.
     tau : float, optional
         Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
     correction : {"mixture", "clopper-pearson", "none"}
@@ -115,6 +117,16 @@ class BinCP:
         With "marginal" the coverage is at least 1 - alpha over the calibration set as well. With
         ("training-conditional", delta), for "mixture" only, it is at least 1 - alpha given the
         calibration set, for all calibration sets but a share delta, in (0, 1), of i.i.d. ones.
+    passes : None, "auto" or a number of at least 1, optional
+        How many forward passes a test input may cost. By default it costs all m' draws: a label is
+        decided by its count of all of them. Otherwise draws are made and looked at one by one, and
+        each label is decided as soon as its count is far enough from the line, which takes a few
+        passes for about the same sets. A number is the most passes on average, in the reference
+        population that rules are compared in; real inputs may take more or fewer. With "auto" the
+        library weighs passes against the size of the sets, and falls back on all m' draws where
+        early stopping has no proof: with `tau`, and with the other corrections, for which a number
+        is refused. A rule is made for one way of testing: counts of all m' draws decide nothing
+        where it stops early.
 
     Attributes
     ----------
@@ -123,9 +135,10 @@ class BinCP:
     min_count_ : int or None
         k, the least count that is accepted; None after `calibrate_exact`.
     rank_ : int or None
-        j: tau (or the count) is the j-th smallest over the calibration set. None with count
-        weights, which "mixture" uses where m > m' and neither `p` nor `tau` is given; then
-        `success_rank_`, `p_` and `certified_p_` are None, too.
+        j: tau (or the count) is the j-th smallest over the calibration set. None where "mixture"
+        chose losses of counts instead, which needs that neither `p` nor `tau` nor a
+        training-conditional guarantee is given; then `success_rank_`, `p_` and `certified_p_` are
+        None, too.
     success_rank_ : int or None
         t: at least t of the m scores of a calibration point reach its own threshold.
     n_calibration_, n_samples_, n_test_samples_ : int or None
@@ -140,6 +153,11 @@ class BinCP:
         Certified lower bound at `p_lower_`, or at `p_`.
     n_classes_ : int or None
         K, where `calibrate` was given it.
+    losses_ : tuple of int or None
+        ``losses_[s]`` is the loss of a calibration point of which s of m scores reach tau, in units
+        of 2**-36; None with ranks.
+    boundaries_ : SequentialRule or None
+        When a label is accepted or refused; None where it is decided by the count of all m' draws.
 
     Notes
     -----
@@ -204,6 +222,7 @@ class BinCP:
     union = _setting(lambda settings: settings.union)
     eta = _setting(lambda settings: settings.eta)
     delta = _setting(lambda settings: settings.delta)
+    passes = _setting(lambda settings: settings.passes)
 
     tau_ = _fitted(lambda rule: rule.tau)
     min_count_ = _fitted(lambda rule: rule.min_count)
@@ -216,6 +235,8 @@ class BinCP:
     dtype_ = _fitted(lambda rule: rule.dtype)
     p_ = _fitted(lambda rule: rule.p)
     p_lower_ = _fitted(lambda rule: rule.p_lower)
+    losses_ = _fitted(lambda rule: rule.losses)
+    boundaries_ = _fitted(lambda rule: rule.boundaries)
     certified_p_ = _fitted(lambda rule: rule.certified_p)
 
     def __init__(
@@ -229,6 +250,7 @@ class BinCP:
         union: str = "per-bound",
         eta: Level = 1e-3,
         guarantee: str | tuple[str, Level] = "marginal",
+        passes: Level | None = None,
     ) -> None:
         as_certificate(certificate)
         if not isinstance(correction, str) or correction not in CORRECTIONS:
@@ -245,6 +267,7 @@ class BinCP:
             union=as_union(union),
             eta=check_level("eta", eta),
             delta=_check_guarantee(guarantee, correction),
+            passes=check_passes(passes, correction, tau),
         )
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
@@ -258,6 +281,8 @@ class BinCP:
 
     def __repr__(self) -> str:
         settings = f"alpha={self.alpha}, correction={self.correction!r}"
+        if self.passes is not None:
+            settings += f", passes={self.passes!s}"
         rule = self._rule
         if rule is None:
             return f"BinCP({settings}, not calibrated)"
@@ -319,7 +344,7 @@ class BinCP:
             n_test_samples,
         )
         self._rule = rule
-        _warn_if_trivial(rule)
+        _warn_if_trivial(rule, self._require_certificate())
         return self
 
     def calibrate_exact(self, probabilities: ArrayLike, *, tau: float) -> "BinCP":
@@ -374,7 +399,7 @@ class BinCP:
             )
         rule = fit_exact(certificate, self._settings, values, threshold)
         self._rule = rule
-        _warn_if_trivial(rule)
+        _warn_if_trivial(rule, self._require_certificate())
         return self
 
     # ---- prediction -------------------------------------------------------------------------
@@ -385,7 +410,8 @@ class BinCP:
         Parameters
         ----------
         scores : array_like, shape (n, K, m')
-            m' sampled scores of each label of each input, of the dtype calibrated with.
+            m' sampled scores of each label of each input, of the dtype calibrated with. A rule with
+            `boundaries_` looks at them one by one, so they must be in the order of the draws.
 
         Returns
         -------
@@ -402,6 +428,8 @@ class BinCP:
         rule = self._calibrated()
         checked = as_scores("scores", scores)
         check_test_scores(checked, rule.dtype, rule.n_classes, rule.n_test_samples)
+        if rule.boundaries is not None:
+            return decide_in_order(rule.boundaries, checked, rule.tau)
         return decide(checked, rule.tau, rule.min_count)
 
     def predict_set_from_counts(
@@ -429,7 +457,8 @@ class BinCP:
         TypeError
             If the counts or `n_samples` are not integers.
         ValueError
-            If `n_samples` is not m', a count is outside [0, m'], or the shape is wrong.
+            If the rule stops early, `n_samples` is not m', a count is outside [0, m'], or the shape
+            is wrong.
 
         Examples
         --------
@@ -442,6 +471,7 @@ class BinCP:
         array([[ True,  True, False]])
         """
         rule = self._calibrated()
+        refuse_counts(rule)
         drawn = check_integer("n_samples", n_samples, low=1)
         if drawn != rule.n_test_samples:
             raise ValueError(
@@ -482,29 +512,33 @@ class BinCP:
         check_label_shape("probabilities", values.shape, rule.n_classes)
         return np.asarray(values >= rule.least)
 
-    def sequential_rule(self, *, spread: float | None = None) -> SequentialRule:
+    def sequential_rule(self, *, spread: Level | None = None) -> SequentialRule:
         """Return a test that stops drawing early and keeps the guarantee, for the same tau.
 
         Parameters
         ----------
-        spread : float, optional
-            Distance of the boundaries from the line l k / m', > 0; sqrt(m') / 3 + 1/2 if not given.
-            A small one decides sooner, and asks for a smaller k.
+        spread : int, float, str, Decimal or Fraction, optional
+            Distance of the boundaries from the line l k / m', > 0, as a count of hits. A small one
+            decides sooner, and asks for a smaller k. If not given, the boundaries are
+            `boundaries_`, and for a rule without them at the distance sqrt(m') / 3 + 1/2.
 
         Returns
         -------
         SequentialRule
             With the largest k for which its probability of acceptance, computed exactly, passes the
-            condition that the calibration was made for.
+            condition that the calibration was made for. A calibration with `passes` is made for the
+            test that it returns, and needs fewer draws for sets of the same size.
 
         Raises
         ------
         NotCalibratedError
             If `calibrate` has not been called.
-        ValueError
-            If the correction is not "mixture": the others bound a count of all m' draws.
+        TypeError, ValueError
+            If `spread` is not a number above 0, or the correction is not "mixture": the others
+            bound a count of all m' draws.
         CertificateError
-            If the object was loaded from a file and has no certificate, see `load`.
+            If the object was loaded from a file, has no certificate, see `load`, and other
+            boundaries than `boundaries_` are asked for.
 
         Examples
         --------
@@ -522,10 +556,10 @@ class BinCP:
             raise ValueError(
                 f'`correction` must be "mixture" for a sequential rule, got {self.correction!r}'
             )
-        condition = condition_of(rule, self._require_certificate())
-        if condition is None:  # only accepting every label keeps the guarantee
-            return SequentialRule.curtailed(0, rule.n_test_samples)
-        return calibrated_rule(condition, rule.n_test_samples, spread)
+        if spread is None and rule.boundaries is not None:
+            return rule.boundaries
+        distance = default_spread(rule.n_test_samples) if spread is None else _distance(spread)
+        return rederived(rule, self._require_certificate(), distance)
 
     # ---- storage ----------------------------------------------------------------------------
 
@@ -630,14 +664,47 @@ class BinCP:
         return rule
 
 
-def _warn_if_trivial(rule: DecisionRule) -> None:
-    cause = trivial_cause(rule)
+def _warn_if_trivial(rule: DecisionRule, certificate: Certificate) -> None:
+    cause = trivial_cause(rule, certificate)
     if cause is not None:
         warnings.warn(
             f"every label will be in every prediction set: {cause}",
             TrivialSetWarning,
             stacklevel=3,
         )
+
+
+def check_passes(passes: Any, correction: str, tau: float | None) -> Fraction | str | None:
+    """Return a budget of passes as a fraction, or what it may be instead of one."""
+    if passes is None or (isinstance(passes, str) and passes == "auto"):
+        return passes
+    budget = as_fraction("passes", passes)
+    if budget < 1:
+        raise ValueError(f'`passes` must be None, "auto" or at least 1, got {passes!r}')
+    if correction != "mixture" or tau is not None:
+        got = f"correction={correction!r}" if tau is None else f"tau={tau!r}"
+        raise ValueError(
+            f'`passes` must be None or "auto" where early stopping has no proof, got {passes!r} '
+            f'with {got}; correction="mixture" without `tau` has one'
+        )
+    return budget
+
+
+def refuse_counts(rule: DecisionRule) -> None:
+    """Refuse counts of all draws for a rule that was calibrated for another test."""
+    if rule.boundaries is not None:
+        raise ValueError(
+            "`counts` must not decide for a rule that stops early: it was calibrated for its "
+            "boundaries, and the count of all m' draws would lose coverage; give predict_set the "
+            "scores in the order of their draws, or calibrate with passes=None for counts"
+        )
+
+
+def _distance(spread: Level) -> Fraction:
+    distance = as_fraction("spread", spread)
+    if distance <= 0:
+        raise ValueError(f"`spread` must be above 0, got {spread!r}")
+    return distance
 
 
 def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:

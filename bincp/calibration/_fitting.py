@@ -12,17 +12,18 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import Scores, round_to
 from bincp._utils.levels import conformal_rank, float_below, success_rank
-from bincp.calibration._choice import choose
-from bincp.calibration._clopper_pearson import CountRule, eta_of_bound
-from bincp.calibration._conditions import Condition
-from bincp.calibration._count_weights import choose_weights, select_threshold_by_weights
+from bincp.calibration._clopper_pearson import CountRule
+from bincp.calibration._counted import bound_error, count_rule, counted_rule
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._default_rank import count_rule, default_success_rank
 from bincp.calibration._fixed_tau import tau_fixed_count
+from bincp.calibration._losses import select_threshold_by_losses
 from bincp.calibration._mixture import Setup, top_rank
+from bincp.calibration._search import Price, Rule, choose_rule
+from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._threshold import kth_smallest, select_threshold
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan, count_exceedances
+
 
 @dataclass(frozen=True)
 class Task:
@@ -47,10 +48,17 @@ class Task:
     @property
     def setup(self) -> Setup:
         """Everything that the mixture correction may use before it sees a score."""
-        settings = self.settings
-        return Setup(self.certificate, self.n, self.m, self.m_test, settings.alpha, settings.delta)
+        return setup_of(self.certificate, self.settings, self.n, self.m, self.m_test)
 
-    def rule(self, tau: float, rank: int | None, t: int | None, counts: CountRule) -> DecisionRule:
+    def rule(
+        self,
+        tau: float,
+        rank: int | None,
+        t: int | None,
+        counts: CountRule,
+        losses: tuple[int, ...] | None = None,
+        boundaries: SequentialRule | None = None,
+    ) -> DecisionRule:
         """Return the decision rule; with rank 0 it accepts every label."""
         return DecisionRule(
             settings=self.settings,
@@ -66,15 +74,25 @@ class Task:
             p=counts.p,
             p_lower=counts.p_lower,
             certified_p=counts.certified_p,
+            losses=losses,
+            boundaries=boundaries if counts.min_count else None,
             certificate=self.certificate.describe(),
         )
+
+
+def setup_of(
+    certificate: Certificate, settings: Settings, n: int, m: int, m_test: int
+) -> Setup:
+    """Return what the mixture correction may use under these settings before it sees a score."""
+    t = None if settings.p is None else success_rank(settings.p, m)
+    return Setup(certificate, n, m, m_test, settings.alpha, settings.delta, t)
 
 
 def fit(task: Task) -> DecisionRule:
     """Return the decision rule of sampled scores. NaN scores are refused."""
     if task.settings.correction == "mixture":
         return _fit_mixture(task)
-    return _fit_counts(task)
+    return _fit_counted(task)
 
 
 def fit_exact(
@@ -94,24 +112,6 @@ def fit_exact(
     )
 
 
-def condition_of(rule: DecisionRule, certificate: Certificate) -> Condition | None:
-    """Return the condition of a mixture rule on prediction; None if only accepting all meets it."""
-    assert rule.n_samples is not None
-    assert rule.n_test_samples is not None
-    alpha, delta = rule.settings.alpha, rule.settings.delta
-    setup = Setup(
-        certificate, rule.n_calibration, rule.n_samples, rule.n_test_samples, alpha, delta
-    )
-    if rule.rank is None:
-        return choose_weights(setup).condition if rule.min_count else None
-    t = rule.success_rank
-    if not rule.rank or not t:
-        return None
-    if rule.settings.tau is not None:
-        return tau_fixed_count(setup, t, rule.rank)[1]
-    return setup.condition(t, rule.rank)
-
-
 # ---- the corrections --------------------------------------------------------------------------
 
 
@@ -123,17 +123,30 @@ def _fit_mixture(task: Task) -> DecisionRule:
         tau, t = _count_at_fixed_tau(task, rank)
         k, _ = tau_fixed_count(task.setup, t, rank)
         return task.rule(tau, rank, t, _count_rule(task, t, k))
-    if task.m > task.m_test and settings.p is None and settings.delta is None:
-        return _fit_weights(task)
-    t, rank, k = choose(task.setup, settings.p)
-    return task.rule(_threshold(task, t, rank), rank, t, _count_rule(task, t, k))
+    chosen = choose_rule(task.setup, price_of(settings))
+    if chosen.losses is not None:
+        return _fit_losses(task, chosen)
+    assert chosen.t is not None
+    assert chosen.rank is not None
+    tau = _threshold(task, chosen.t, chosen.rank)
+    counts = _count_rule(task, chosen.t, chosen.test.k)
+    return task.rule(tau, chosen.rank, chosen.t, counts, boundaries=chosen.test.boundaries)
 
 
-def _fit_weights(task: Task) -> DecisionRule:
-    weights = choose_weights(task.setup)
-    tau = select_threshold_by_weights(task.scores, weights, task.settings.alpha)
-    k = weights.k if tau > -math.inf else 0
-    return task.rule(tau, None, None, CountRule(k, None, None, None))
+def price_of(settings: Settings) -> Price:
+    """Return what a test input may cost under these settings."""
+    budget = settings.passes
+    limit = float(budget) if isinstance(budget, Fraction) else None
+    return Price(settings.stops_early, limit if settings.stops_early else None)
+
+
+def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:
+    assert chosen.losses is not None
+    tau = select_threshold_by_losses(task.scores, chosen.losses, task.settings.alpha)
+    k = chosen.test.k if tau > -math.inf else 0
+    losses = tuple(chosen.losses.tolist())
+    counts = CountRule(k, None, None, None)
+    return task.rule(tau, None, None, counts, losses, chosen.test.boundaries)
 
 
 def _count_rule(task: Task, t: int, k: int) -> CountRule:
@@ -141,28 +154,18 @@ def _count_rule(task: Task, t: int, k: int) -> CountRule:
     return CountRule(k, p, None, min(task.certificate.lower(p), p))
 
 
-def _fit_counts(task: Task) -> DecisionRule:
-    """Follow algorithms 1 and 2 of the paper: level alpha - eta, and eta for the bounds.
-
-    Without a correction frequencies are taken for probabilities, and nothing is spent.
-    """
-    settings, each = task.settings, None
-    if settings.correction == "clopper-pearson":
-        each = eta_of_bound(settings.eta, settings.union, task.n, task.n_classes)
+def _fit_counted(task: Task) -> DecisionRule:
+    """Follow algorithms 1 and 2 of the paper; without a correction nothing is spent."""
+    settings, m_test = task.settings, task.m_test
+    if settings.tau is None:
+        rank, t, counts = counted_rule(
+            task.certificate, settings, task.n, task.m, m_test, task.n_classes
+        )
+        return task.rule(_threshold(task, t, rank), rank, t, counts)
     rank = conformal_rank(settings.alpha - settings.spent, task.n)
-    tau, t = _pair(task, rank, each)
-    return task.rule(tau, rank, t, count_rule(task.certificate, t, task.m, task.m_test, each))
-
-
-def _pair(task: Task, rank: int, each: Fraction | None) -> tuple[float, int]:
-    """Return tau and the success rank t, one of them fixed, the other calibrated."""
-    if task.settings.tau is not None:
-        return _count_at_fixed_tau(task, rank)
-    if task.settings.p is not None:
-        t = success_rank(task.settings.p, task.m)
-    else:
-        t = default_success_rank(task.certificate, task.n, task.m, task.m_test, rank, each)
-    return _threshold(task, t, rank), t
+    tau, t = _count_at_fixed_tau(task, rank)
+    each = bound_error(settings, task.n, task.n_classes)
+    return task.rule(tau, rank, t, count_rule(task.certificate, t, task.m, m_test, each))
 
 
 def _threshold(task: Task, t: int, rank: int) -> float:

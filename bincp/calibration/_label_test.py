@@ -43,6 +43,11 @@ class LabelTest:
             return SequentialRule.curtailed(self.k, self.m_test)
         return line_boundaries(self.k, self.m_test, self.spread)
 
+    @property
+    def boundaries(self) -> SequentialRule | None:
+        """The boundaries of a sequential test; None for a fixed count, which needs none."""
+        return None if self.spread is None else self.rule
+
     def refusals(self, p: Array, q: Array) -> Array:
         """Return the probability of refusal at the success probabilities p = 1 - q."""
         if self.spread is not None:

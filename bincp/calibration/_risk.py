@@ -23,7 +23,8 @@ from bincp.calibration._arguments import (
     check_test_samples,
     check_test_scores,
 )
-from bincp.calibration._default_rank import count_rule, default_success_rank
+from bincp.calibration._counted import count_rule, default_success_rank
+from bincp.calibration._triviality import better_p, too_small_p
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import decide, kth_largest
 from bincp.errors import NotCalibratedError, TrivialSetWarning
@@ -208,11 +209,11 @@ class RobustRiskControl:
         corrected = self.correction != "none"
         each = self._level(n_classes) if corrected else None
         level = self.alpha - self.eta if corrected else self.alpha
-        if self.p is not None:
-            t = success_rank(self.p, m)
+        setting = (self.certificate, n, m, m_test, conformal_rank(level, n), each)
+        if self.p is None:
+            t = default_success_rank(*setting)
         else:
-            rank = conformal_rank(level, n)
-            t = default_success_rank(self.certificate, n, m, m_test, rank, each)
+            t = success_rank(self.p, m)
         tau = self._largest_threshold(kth_largest(checked, t), labels, level)
         rule = count_rule(self.certificate, t, m, m_test, each)
         accept_all = tau == -math.inf
@@ -221,7 +222,7 @@ class RobustRiskControl:
         self.certified_p_ = 0.0 if accept_all else rule.certified_p
         self.n_calibration_, self.n_classes_ = n, n_classes
         self.n_samples_, self.n_test_samples_, self.dtype_ = m, m_test, checked.dtype
-        self._warn_if_trivial()
+        self._warn_if_trivial(None if self.p is None or rule.min_count else better_p(*setting))
         return self
 
     def calibrate_exact(self, probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Self:
@@ -383,12 +384,17 @@ class RobustRiskControl:
             raise ValueError(f"`loss` must be in [0, 1], got {losses[bad][0]} {where(bad)}")
         return losses.astype(np.float64)
 
-    def _warn_if_trivial(self) -> None:
+    def _warn_if_trivial(self, better: Fraction | None = None) -> None:
+        """Warn if every set holds all labels; another p is better where p is the cause."""
         if self.tau_ == -math.inf:
             cause = (
                 f"n = {self.n_calibration_} calibration points are too few for "
                 f"alpha = {float(self.alpha):g}, or have too few finite scores"
             )
+        elif better is not None:
+            assert self.p is not None
+            assert self.n_test_samples_ is not None
+            cause = too_small_p(self.p, self.n_test_samples_, better)
         elif self.min_count_ == 0 or (self.min_count_ is None and self.certified_p_ == 0):
             cause = (
                 "the certificate leaves no count or probability that is too low; a smaller "

@@ -20,11 +20,11 @@ from bincp._core._mixture import point_envelope
 from bincp._utils.bisection import last_integer
 from bincp.calibration import _wide_reference as population
 from bincp.calibration._conditions import MeanFailure
-from bincp.calibration._count_weights import UNIT, Losses
 from bincp.calibration._curve import Array, Curve
 from bincp.calibration._label_test import LabelTest, refusals_by_count
 from bincp.calibration._loss_fitting import FITTED_SAMPLES, Cells, extended, falling
 from bincp.calibration._loss_proof import proves
+from bincp.calibration._losses import UNIT, Losses, accept_all
 from bincp.calibration._mixture import Setup, count_without_attack
 
 PRICE = 0.05
@@ -177,7 +177,7 @@ class Search:
         accepted = population.accepted(test)
         found = list(self._by_ranks(test, v, accepted))
         best, centre = min(found, key=lambda pair: pair[0].wrong, default=(self._nothing, _CENTRE))
-        if self._setup.delta is None:
+        if self._setup.may_weigh:
             prices = self._levels.prices(self._setup.n, centre)
             found += self._by_losses(test, v, accepted, prices)
             best, centre = min(found, key=lambda pair: pair[0].wrong, default=(best, centre))
@@ -191,7 +191,7 @@ class Search:
         """Return each t with the largest rank that allows the test, and the mean centre."""
         setup = self._setup
         success = 1 - v[::-1]
-        for t in _success_ranks(setup.m):
+        for t in _success_ranks(setup.m) if setup.t is None else [setup.t]:
             u = self._curve.calibration_failures(t, setup.m)
             # The least mean failure with a mean refusal of alpha: the envelope with its axes
             # exchanged, looked at from the other end.
@@ -234,7 +234,7 @@ class Search:
         if candidate.losses is None:
             return self._with_proven_ranks(candidate)
         losses, wrong = self._fine_losses(candidate)
-        if accept_all(losses, self._setup):
+        if accept_all(losses, self._setup.n, self._setup.alpha):
             return self._nothing
         return Rule(candidate.test, wrong, candidate.passes, losses=losses)
 
@@ -281,12 +281,6 @@ class Search:
         if not proves(units, test.rule, setup.certificate):
             raise AssertionError("losses that pay in every cell must be proven")
         return units, wrong(best)
-
-
-def accept_all(losses: Losses, setup: Setup) -> bool:
-    """Whether losses cost too much at any threshold, so that every label is accepted."""
-    most = setup.alpha * (setup.n + 1) / Fraction(UNIT)
-    return setup.n * int(losses[-1]) + int(losses[0]) > most
 
 
 def _success_ranks(m: int) -> list[int]:

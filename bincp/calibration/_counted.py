@@ -1,25 +1,65 @@
-"""The success rank t of "clopper-pearson" and "none" where neither p nor tau is given.
+"""The rules of "clopper-pearson" and "none" for a fixed p, before any score is looked at.
 
-Every t is as good as another for the guarantee, as long as no score is looked at. So k is computed
-for many of them, and t is taken from the rules that accept fewest wrong labels in the reference
-population. The rules of "clopper-pearson" keep their level, and are compared as they are. Those of
-"none" do not: where samples are few, that of p = 1 asks for all of m' samples and has small sets,
-for it hardly defends against anything. Only their tests are compared, at equal coverage.
+Where p is not given the success rank t is chosen. Every t is as good as another for the guarantee,
+as long as no score is looked at. So k is computed for many of them, and t is taken from the rules
+that accept fewest wrong labels in the reference population. The rules of "clopper-pearson" keep
+their level, and are compared as they are. Those of "none" do not: where samples are few, that of
+p = 1 asks for all of m' samples and has small sets, for it hardly defends against anything. Only
+their tests are compared, at equal coverage.
 """
 
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
-import numpy as np
-
+from bincp._utils.levels import conformal_rank, success_rank
 from bincp.calibration import _wide_reference as population
-from bincp.calibration._clopper_pearson import CountRule, clopper_pearson_rule, uncorrected_rule
+from bincp.calibration._clopper_pearson import (
+    CountRule,
+    clopper_pearson_rule,
+    eta_of_bound,
+    uncorrected_rule,
+)
+from bincp.calibration._decision_rule import Settings
 from bincp.calibration._label_test import LabelTest
 from bincp.calibration._loss_fitting import FITTED_SAMPLES
 from bincp.certificates import Certificate
 
 _MOST_RANKS = 64  # so many are tried; more of them change no rule much
 _EQUAL = 1.01  # rules with so many times the fewest wrong labels are as good
+
+
+class CountedRule(NamedTuple):
+    """tau is the rank-th smallest t-th largest score, and counts are compared with those of k."""
+
+    rank: int
+    t: int
+    counts: CountRule
+
+
+def counted_rule(
+    certificate: Certificate,
+    settings: Settings,
+    n: int,
+    m: int,
+    m_test: int,
+    n_classes: int | None,
+) -> CountedRule:
+    """Return the rule for the p of the settings, or for the default one."""
+    rank = conformal_rank(settings.alpha - settings.spent, n)
+    each = bound_error(settings, n, n_classes)
+    if settings.p is not None:
+        t = success_rank(settings.p, m)
+    else:
+        t = default_success_rank(certificate, n, m, m_test, rank, each)
+    return CountedRule(rank, t, count_rule(certificate, t, m, m_test, each))
+
+
+def bound_error(settings: Settings, n: int, n_classes: int | None) -> Fraction | None:
+    """Return the error probability of each confidence bound, None where there are none."""
+    if settings.correction == "none":
+        return None
+    return eta_of_bound(settings.eta, settings.union, n, n_classes)
 
 
 def count_rule(
@@ -66,4 +106,5 @@ def wrong_labels(test: LabelTest, n: int, m: int, t: int, rank: int) -> float:
 def _success_ranks(m: int, each: Fraction | None) -> list[int]:
     """Return the ranks that are tried: all if few, else even shares; without bounds not p = 1."""
     most = max(m - 1, 1) if each is None else m
-    return np.unique(np.ceil(np.linspace(0, most, min(most, _MOST_RANKS) + 1)[1:]).astype(int)).tolist()
+    size = min(most, _MOST_RANKS)
+    return [-(-most * i // size) for i in range(1, size + 1)]
