@@ -39,22 +39,25 @@ def rederived(rule: DecisionRule, certificate: Certificate, spread: Fraction) ->
     if rule.accepts_all:
         return SequentialRule.curtailed(0, m_test)
     if rule.losses is not None:
-        k = _largest_paid(np.array(rule.losses), m_test, certificate, spread)
+        k = largest_paid_count(np.array(rule.losses), m_test, certificate, spread)
     else:
-        k = _largest_allowed(_condition_of(rule, certificate), m_test, spread)
+        k = largest_allowed_count(_condition_of(rule, certificate), m_test, spread)
     return line_boundaries(k, m_test, spread)
 
 
-def _largest_paid(
+def largest_paid_count(
     losses: npt.NDArray[np.int64], m_test: int, certificate: Certificate, spread: Fraction
 ) -> int:
+    """Return the largest k whose refusals losses are shown to pay for."""
+
     def paid(k: int) -> bool:
         return proves(losses, line_boundaries(k, m_test, spread), certificate)
 
     return last_integer(paid, 1, m_test)
 
 
-def _largest_allowed(condition: Condition | None, m_test: int, spread: Fraction) -> int:
+def largest_allowed_count(condition: Condition | None, m_test: int, spread: Fraction) -> int:
+    """Return the largest k whose refusals a condition allows."""
     if condition is None:  # only accepting every label keeps the guarantee
         return 0
 

@@ -62,7 +62,7 @@ class Rule:
     """A test with its calibration: ranks, or losses of counts.
 
     The losses of a candidate are numbers, those of a rule that is proven are units of `UNIT`. With
-    rank 0 every label is accepted. ``wrong`` is the share of wrong labels in the sets, ``passes``
+    k = 0 every label is accepted. ``wrong`` is the share of wrong labels in the sets, ``passes``
     the mean number of forward passes, both in the reference population.
     """
 
@@ -76,7 +76,7 @@ class Rule:
     @property
     def is_trivial(self) -> bool:
         """Whether every label is accepted, whatever the scores are."""
-        return self.test.k == 0 or self.rank == 0
+        return self.test.k == 0
 
     def cost(self, price: Price) -> float:
         """Return what the search minimises; too many passes come last, the fewer the better."""
@@ -141,7 +141,8 @@ class Search:
     @property
     def _nothing(self) -> Rule:
         """The rule that accepts every label."""
-        return Rule(LabelTest(0, self._setup.m_test), 1.0, 1.0, self._setup.m, 0)
+        setup = self._setup
+        return Rule(LabelTest(0, setup.m_test), 1.0, 1.0, setup.t or setup.m, setup.top_rank)
 
     def _cost(self, k: int, spread: Fraction | None) -> float:
         return self.at(LabelTest(k, self._setup.m_test, spread)).cost(self._price)

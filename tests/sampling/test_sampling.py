@@ -3,6 +3,7 @@
 import functools
 import math
 import weakref
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 from bincp import balls, noise, scores  # noqa: E402
 from bincp.balls import L2, CategoricalFlips, Flips, Linf  # noqa: E402
 from bincp.calibration._bincp import BinCP  # noqa: E402
-from bincp.calibration._sequential import boundaries  # noqa: E402
+from bincp.calibration._label_test import line_boundaries  # noqa: E402
 from bincp.certificates._registry import certify  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
 from bincp.noise import Keys  # noqa: E402
@@ -660,7 +661,10 @@ class TestEarlyStopping:
         """Make classifiers of one rule; with its boundaries and all hits (n, K, m')."""
         x, y = data
         fitted = classifier(n_samples=128, n_test_samples=40, seed=3).calibrate(x[:200], y[:200])
-        rule = FixedRule(fitted.rule, boundaries(20, 40, 2.5 if request.param else 1e9))
+        rule = FixedRule(
+            fitted.rule,
+            line_boundaries(20, 40, Fraction(5, 2) if request.param else Fraction(10**9)),
+        )
         scores = sample_scores(first_coordinates, x[200:], Gaussian(0.5), 40, phase="test", seed=3)
 
         def make(model=first_coordinates, **options):
