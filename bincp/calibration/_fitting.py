@@ -80,9 +80,7 @@ class Task:
         )
 
 
-def setup_of(
-    certificate: Certificate, settings: Settings, n: int, m: int, m_test: int
-) -> Setup:
+def setup_of(certificate: Certificate, settings: Settings, n: int, m: int, m_test: int) -> Setup:
     """Return what the mixture correction may use under these settings before it sees a score."""
     t = None if settings.p is None else success_rank(settings.p, m)
     return Setup(certificate, n, m, m_test, settings.alpha, settings.delta, t)

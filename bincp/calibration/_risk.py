@@ -210,10 +210,7 @@ class RobustRiskControl:
         each = self._level(n_classes) if corrected else None
         level = self.alpha - self.eta if corrected else self.alpha
         setting = (self.certificate, n, m, m_test, conformal_rank(level, n), each)
-        if self.p is None:
-            t = default_success_rank(*setting)
-        else:
-            t = success_rank(self.p, m)
+        t = default_success_rank(*setting) if self.p is None else success_rank(self.p, m)
         tau = self._largest_threshold(kth_largest(checked, t), labels, level)
         rule = count_rule(self.certificate, t, m, m_test, each)
         accept_all = tau == -math.inf

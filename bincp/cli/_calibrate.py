@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import as_counts
-from bincp._utils.levels import check_level
 from bincp.calibration import BinCP
-from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
 from bincp.certificates import certify
 from bincp.cli._arguments import (
     OUTPUTS,
@@ -19,11 +17,12 @@ from bincp.cli._arguments import (
     UsageError,
     add_alpha,
     add_command,
-    add_eta,
+    add_correction,
+    add_guarantee,
     add_key_argument,
     add_spec_arguments,
     as_usage,
-    converter,
+    bound_options,
     integer,
     level,
     threshold,
@@ -68,36 +67,15 @@ def add_calibrate(commands: Any) -> None:
         "--p",
         type=level("p", closed_high=True),
         help="share of its m scores that must reach the threshold of a calibration point; tau is "
-        "calibrated (default 0.6, or 0.6 to 0.95 by the certificate for mixture)",
+        "calibrated (default: chosen by n, m, m', alpha and the certificate)",
     )
     fixed.add_argument(
         "--tau",
         type=threshold("tau"),
         help="threshold, chosen without the calibration and test data; p is calibrated",
     )
-    parser.add_argument(
-        "--correction",
-        choices=CORRECTIONS,
-        default="mixture",
-        help="correction for finitely many samples (default mixture); none has no finite-sample "
-        "guarantee",
-    )
-    add_eta(parser)
-    parser.add_argument(
-        "--union",
-        choices=UNIONS,
-        default=UNIONS[0],
-        help="how clopper-pearson splits eta over its confidence bounds: eta / (n + K) each, or "
-        "eta / 2 each (default %(default)s)",
-    )
-    parser.add_argument(
-        "--guarantee",
-        type=_guarantee,
-        default="marginal",
-        metavar="GUARANTEE",
-        help="marginal (default), on average over calibration sets, or, for mixture, "
-        "training-conditional:delta=DELTA, for all but a share DELTA of them",
-    )
+    add_correction(parser)
+    add_guarantee(parser)
     parser.add_argument(
         "--n-classes",
         type=integer("n_classes"),
@@ -113,17 +91,6 @@ def add_calibrate(commands: Any) -> None:
     add_key_argument(parser, "true_scores or scores")
 
 
-@converter
-def _guarantee(text: str) -> str | tuple[str, str]:
-    if text == "marginal":
-        return text
-    kind, separator, delta = text.partition(":delta=")
-    if kind != "training-conditional" or not separator:
-        raise ValueError(f"must be marginal or training-conditional:delta=DELTA, got {text!r}")
-    check_level("delta", delta)
-    return kind, delta
-
-
 def _calibrate(arguments: argparse.Namespace) -> Report:
     with as_usage():
         rule = BinCP(
@@ -132,9 +99,8 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
             p=arguments.p,
             tau=arguments.tau,
             correction=arguments.correction,
-            union=arguments.union,
-            eta=arguments.eta,
             guarantee=arguments.guarantee,
+            **bound_options(arguments),
         )
     target = output_file(arguments.out, [arguments.scores, arguments.labels])
     true_scores, n_classes = _true_scores(arguments)
@@ -222,5 +188,5 @@ def _rule_text(rule: BinCP) -> str:
         f"{rule.dtype_}\n"
         f"a label is in the set iff at least k = {rule.min_count_} of its m' = "
         f"{rule.n_test_samples_} scores reach tau = {rule.tau_!r}\n"
-        f"({', '.join(chain) or 'by count weights, for m > m'})"
+        f"({', '.join(chain) or 'by losses of counts'})"
     )
