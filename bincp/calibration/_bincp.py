@@ -17,6 +17,7 @@ from bincp.calibration import _storage
 from bincp.calibration._arguments import (
     check_calibration_shape,
     check_label_shape,
+    check_passes,
     check_test_samples,
     check_test_scores,
 )
@@ -180,13 +181,33 @@ class BinCP:
 
     With tau fixed, t is an observed count, so the line over the curve may not depend on it: its
     slope is fixed in advance, and k is the largest with v(p) <= alpha + slope (u(p) - j / (n + 1))
-    for every p. With count weights, a calibration point of which s of m scores reach tau costs
-    w(s), non-increasing in s. tau is the largest threshold at which n + 1 points, one of them at
-    the highest cost, cost at most alpha (n + 1); this bounds the mean cost of a further point by
-    alpha (conformal risk control). Condition (Q): for every p, the expected cost at p is at least
-    v(p). So the mean of v is at most alpha, too. Given the calibration set, j / (n + 1) is replaced
-    by the 1 - delta quantile of Beta(j, n + 1 - j), the distribution of the share below the j-th
-    smallest of n.
+    for every p. Given the calibration set, j / (n + 1) is replaced by the 1 - delta quantile of
+    Beta(j, n + 1 - j), the distribution of the share below the j-th smallest of n.
+
+    *Losses in place of ranks.* A calibration point of which s of m scores reach tau costs w(s),
+    where w(0) >= ... >= w(m) >= 0. tau is the largest threshold at which the costs of the n points,
+    and once more w(0), add up to at most alpha (n + 1). Let v(p) be the probability that the test
+    refuses the true label at the worst input, for any test: a count or a sequential one. The
+    guarantee asks two things of v: it does not increase with p, and v(p) <= E[w(Bin(m, p))] for
+    every p in [0, 1].
+
+    The mean cost is at most alpha: let tau* be the largest threshold at which the costs of all
+    n + 1 points add up to at most alpha (n + 1). No cost exceeds w(0), so tau <= tau*, and a lower
+    threshold costs no point more. The points are exchangeable and tau* does not depend on their
+    order, so the mean cost of the test point is at most alpha at tau*, hence at tau.
+
+    A refusal is paid for: fix tau and the test point, of which a clean draw reaches tau with
+    probability p. The m scores that it would have had in a calibration are independent of the draws
+    of the test, and cost E[w(Bin(m, p))] in the mean. At the attacked input a draw reaches tau with
+    probability c(p) at least, and a sequential test refuses less often where draws reach tau more
+    often: let draw l reach it iff a uniform U_l is at most the probability; then the larger
+    probability is accepted wherever the smaller one is. So the label is refused with probability at
+    most v(p), which is at most the mean cost.
+
+    A count and a sequential test refuse with different probabilities, and losses that pay for one
+    need not pay for the other. So a rule decides only by the test that it was calibrated for. The
+    inequality is proven on cells, v at the left end against the expected cost at the right, and
+    cells that do not tell are halved: it holds for every p, and not on a grid only.
 
     Threads may predict with one object at the same time. They may also predict while another
     thread calibrates it: `calibrate` replaces the whole decision rule at once, at its end, so each
@@ -672,22 +693,6 @@ def _warn_if_trivial(rule: DecisionRule, certificate: Certificate) -> None:
             TrivialSetWarning,
             stacklevel=3,
         )
-
-
-def check_passes(passes: Any, correction: str, tau: float | None) -> Fraction | str | None:
-    """Return a budget of passes as a fraction, or what it may be instead of one."""
-    if passes is None or (isinstance(passes, str) and passes == "auto"):
-        return passes
-    budget = as_fraction("passes", passes)
-    if budget < 1:
-        raise ValueError(f'`passes` must be None, "auto" or at least 1, got {passes!r}')
-    if correction != "mixture" or tau is not None:
-        got = f"correction={correction!r}" if tau is None else f"tau={tau!r}"
-        raise ValueError(
-            f'`passes` must be None or "auto" where early stopping has no proof, got {passes!r} '
-            f'with {got}; correction="mixture" without `tau` has one'
-        )
-    return budget
 
 
 def refuse_counts(rule: DecisionRule) -> None:

@@ -96,6 +96,17 @@ class Plan:
     deviation of 3, for wrong ones it is 6 lower on average with a standard deviation of 2. Three
     wrong labels compete for the passes of an input. Its numbers order rules. Those of real data
     differ: an easy task has smaller sets and takes fewer passes.
+
+    Examples
+    --------
+    >>> import bincp
+    >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.12))
+    >>> for m in (4, 16, 64):
+    ...     plan = bincp.plan(certificate, n=200, m=m)
+    ...     print(m, plan.min_count, round(plan.wrong_labels, 2))
+    4 2 0.24
+    16 6 0.22
+    64 27 0.22
     """
 
     certificate: Certificate

@@ -16,6 +16,7 @@ from bincp.cli._arguments import (
     add_command,
     add_correction,
     add_guarantee,
+    add_passes,
     add_spec_arguments,
     as_usage,
     bound_options,
@@ -70,12 +71,7 @@ def add_plan(commands: Any) -> None:
     )
     add_correction(parser)
     add_guarantee(parser)
-    parser.add_argument(
-        "--passes",
-        metavar="PASSES",
-        help="stop drawing early, for mixture: auto, or the most forward passes of an input on "
-        "average in the reference population (default: all m' draws are counted)",
-    )
+    add_passes(parser)
     parser.add_argument(
         "--n-classes",
         type=integer("n_classes"),

@@ -299,8 +299,8 @@ class RobustClassifier:
             `BinCP.sequential_rule`, which keep the guarantee with fewer draws; the sets differ.
             False is refused where the rule has boundaries.
         curtail : bool, optional
-            Stop once the remaining draws cannot change a set of a rule that counts all m' draws,
-            which saves draws and changes no set. False makes all draws and counts them all.
+            Stop once the remaining draws cannot change a set, which saves draws and changes no set.
+            False makes all m' draws, and counts them all for a rule that decides by that count.
         looks : "doubling" or array-like of int, optional
             After how many draws of an input its labels are looked at, in increasing order; the last
             look is after m' draws in any case. "doubling" looks after 1, 2, 4, 8, ... draws. The
@@ -325,7 +325,7 @@ class RobustClassifier:
             raise NotCalibratedError("call calibrate() before predict()")
         assert rule.n_test_samples_ is not None  # calibrated on samples
         boundaries = _boundaries(rule, sequential, curtail)
-        schedule = check_looks(looks, rule.n_test_samples_)
+        schedule = check_looks(looks if curtail else [rule.n_test_samples_], rule.n_test_samples_)
         job = self._job(x, rule.n_test_samples_, "test", indices)
         if boundaries is None:
             return _predict_all(job, rule)
@@ -364,14 +364,13 @@ def _boundaries(rule: Rule, sequential: Any, curtail: Any) -> SequentialRule | N
     check_flag("curtail", curtail)
     if sequential is not None:
         check_flag("sequential", sequential)
-    if rule.boundaries_ is not None and (sequential is False or not curtail):
-        name = "curtail" if sequential is not False else "sequential"
-        raise ValueError(
-            f"`{name}` must not be False for a rule that stops early, which the count of all draws "
-            "would void; calibrate with passes=None for counts"
-        )
     if sequential and not curtail:
         raise ValueError("`curtail` must be True for sequential prediction, got False")
+    if rule.boundaries_ is not None and sequential is False:
+        raise ValueError(
+            "`sequential` must not be False for a rule that stops early, whose level the count of "
+            "all draws would break; calibrate with passes=None for counts"
+        )
     if sequential or rule.boundaries_ is not None:
         return rule.sequential_rule()
     if not curtail:
