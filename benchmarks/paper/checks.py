@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 import bincp
 from benchmarks.bench_baselines import CERTIFICATE, cas_as_published
-from benchmarks.paper.methods import METHODS, Problem, fit_quietly, quietly
+from benchmarks.paper.methods import METHODS, PAPER_P, Problem, fit_quietly, quietly
 from benchmarks.paper.runs import Row
 from benchmarks.paper.samples import Samples, softmax
 from benchmarks.paper.sampling import Cache, attack_settings
@@ -88,7 +88,7 @@ def time_calibration(samples: Samples) -> list[Timing]:
     rules: dict[str, Callable[[Array], Any]] = {
         "BinCP, mixture": lambda s: bincp.BinCP(CERTIFICATE, alpha=alpha).calibrate(s),
         "BinCP, as printed": lambda s: bincp.BinCP(
-            CERTIFICATE, alpha=alpha, correction="clopper-pearson"
+            CERTIFICATE, alpha=alpha, p=PAPER_P, correction="clopper-pearson"
         ).calibrate(s, n_classes=samples.n_classes),
         "CAS": lambda s: baselines.CAS(CERTIFICATE, alpha=alpha).calibrate(s),
         "RSCP+, Hoeffding": lambda s: baselines.RSCP(CERTIFICATE, alpha=alpha).calibrate(s),

@@ -58,8 +58,9 @@ class BinCP(Configured):
         shortest decimal, 0.1 for 1/10.
     p : int, float, str, Decimal or Fraction, optional
         Fix p in (0, 1], chosen without the calibration and test data, and calibrate tau
-        (Algorithm 2 of the paper). If neither `p` nor `tau` is given, p is 0.6. For "mixture" it is
-        then between 0.6 and 0.95: it grows with the strength of the attack.
+        (Algorithm 2 of the paper). If neither `p` nor `tau` is given, it is chosen: of the rules
+        for n, m, m', alpha and the certificate the one is taken that accepts fewest wrong labels in
+        a reference population. No score is looked at. The tables of the paper have p = 0.6.
     tau : float, optional
         Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
     correction : {"mixture", "clopper-pearson", "none"}
@@ -310,7 +311,7 @@ class BinCP(Configured):
             n_test_samples,
         )
         self._rule = rule
-        _warn_if_trivial(rule)
+        _warn_if_trivial(rule, self._require_certificate())
         return self
 
     def calibrate_exact(self, probabilities: ArrayLike, *, tau: float) -> "BinCP":
@@ -365,7 +366,7 @@ class BinCP(Configured):
             )
         rule = fit_exact(certificate, self._settings, values, threshold)
         self._rule = rule
-        _warn_if_trivial(rule)
+        _warn_if_trivial(rule, self._require_certificate())
         return self
 
     # ---- prediction -------------------------------------------------------------------------
@@ -427,8 +428,8 @@ class BinCP(Configured):
         >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
         >>> rule = bincp.BinCP(certificate, correction="none").calibrate(np.ones((99, 50)))
         >>> rule.min_count_
-        27
-        >>> rule.predict_set_from_counts([[50, 27, 26]], n_samples=50)
+        24
+        >>> rule.predict_set_from_counts([[50, 24, 23]], n_samples=50)
         array([[ True,  True, False]])
         """
         return sets_from_counts(self._calibrated(), counts, n_samples)
@@ -499,7 +500,7 @@ class BinCP(Configured):
         >>> rule = bincp.BinCP(certificate).calibrate(scores)
         >>> sequential = rule.sequential_rule()
         >>> rule.min_count_, sequential.min_count, sequential.n_test_samples
-        (17, 16, 32)
+        (10, 6, 32)
         """
         rule = self._calibrated()
         assert rule.n_test_samples is not None
@@ -607,8 +608,8 @@ class BinCP(Configured):
         return rule
 
 
-def _warn_if_trivial(rule: DecisionRule) -> None:
-    cause = trivial_cause(rule)
+def _warn_if_trivial(rule: DecisionRule, certificate: Certificate) -> None:
+    cause = trivial_cause(rule, certificate)
     if cause is not None:
         warnings.warn(
             f"every label will be in every prediction set: {cause}",

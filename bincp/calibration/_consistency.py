@@ -17,7 +17,6 @@ from bincp.calibration._clopper_pearson import (
     uncorrected_count,
 )
 from bincp.calibration._decision_rule import DecisionRule
-from bincp.calibration._fitting import DEFAULT_P
 from bincp.calibration._losses import complaint
 from bincp.calibration._mixture import top_rank
 
@@ -165,8 +164,7 @@ def _ranks(rule: DecisionRule) -> Checks:
     assert rule.rank is not None
     assert rule.n_samples is not None
     mixture = settings.correction == "mixture"
-    spent = settings.eta if settings.correction == "clopper-pearson" else Fraction(0)
-    top = top_rank(rule.n_calibration, settings.alpha - spent, settings.delta)
+    top = top_rank(rule.n_calibration, settings.alpha - settings.spent, settings.delta)
     chosen = mixture and settings.tau is None  # then it may be any up to the top
     low = min(1, top) if chosen else top
     yield "`rank_` must be that of alpha and n", low <= rule.rank <= top
@@ -174,9 +172,9 @@ def _ranks(rule: DecisionRule) -> Checks:
         "rank 0 accepts every label",
         rule.rank > 0 or (rule.min_count, rule.tau) == (0, -math.inf),
     )
-    p = DEFAULT_P if settings.p is None and not mixture else settings.p
-    if settings.tau is None and p is not None:
-        yield "`success_rank_` must be that of p and m", t == success_rank(p, rule.n_samples)
+    if settings.p is not None:
+        expected = success_rank(settings.p, rule.n_samples)
+        yield "`success_rank_` must be that of p and m", t == expected
     if settings.tau is None:
         yield "`success_rank_` must be at least 1", t != 0
     free = settings.tau is not None and rule.rank == 0

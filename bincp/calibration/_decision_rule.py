@@ -32,6 +32,11 @@ class Settings:
         return self.passes is not None and self.correction == "mixture" and self.tau is None
 
     @property
+    def spent(self) -> Fraction:
+        """The part of alpha that confidence bounds spend."""
+        return self.eta if self.correction == "clopper-pearson" else Fraction(0)
+
+    @property
     def spends_on_classes(self) -> bool:
         """Whether the level of a confidence bound depends on the number of classes."""
         return self.correction == "clopper-pearson" and self.union == "per-bound"

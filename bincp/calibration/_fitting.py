@@ -12,12 +12,8 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import Scores, round_to
 from bincp._utils.levels import conformal_rank, float_below, success_rank
-from bincp.calibration._clopper_pearson import (
-    CountRule,
-    clopper_pearson_rule,
-    eta_of_bound,
-    uncorrected_rule,
-)
+from bincp.calibration._clopper_pearson import CountRule
+from bincp.calibration._counted import bound_error, count_rule, counted_rule
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._fixed_tau import tau_fixed_count
 from bincp.calibration._losses import select_threshold_by_losses
@@ -27,9 +23,6 @@ from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._threshold import kth_smallest, select_threshold
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan, count_exceedances
-
-DEFAULT_P = Fraction(3, 5)
-"""p of "clopper-pearson" and "none" where neither p nor tau is given, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +81,7 @@ class Task:
 
 
 def setup_of(certificate: Certificate, settings: Settings, n: int, m: int, m_test: int) -> Setup:
-    """Return what the mixture correction may use of n points under these settings."""
+    """Return what the mixture correction may use under these settings before it sees a score."""
     t = None if settings.p is None else success_rank(settings.p, m)
     return Setup(certificate, n, m, m_test, settings.alpha, settings.delta, t)
 
@@ -97,9 +90,7 @@ def fit(task: Task) -> DecisionRule:
     """Return the decision rule of sampled scores. NaN scores are refused."""
     if task.settings.correction == "mixture":
         return _fit_mixture(task)
-    if task.settings.correction == "none":
-        return _fit_uncorrected(task)
-    return _fit_clopper_pearson(task)
+    return _fit_counted(task)
 
 
 def fit_exact(
@@ -161,31 +152,18 @@ def _count_rule(task: Task, t: int, k: int) -> CountRule:
     return CountRule(k, p, None, min(task.certificate.lower(p), p))
 
 
-def _fit_clopper_pearson(task: Task) -> DecisionRule:
-    """Follow algorithms 1 and 2 of the paper: level alpha - eta, and eta for the bounds."""
-    settings = task.settings
-    rank = conformal_rank(settings.alpha - settings.eta, task.n)
-    tau, t = _pair(task, rank)
-    each = eta_of_bound(settings.eta, settings.union, task.n, task.n_classes)
-    return task.rule(
-        tau, rank, t, clopper_pearson_rule(task.certificate, t, task.m, task.m_test, each)
-    )
-
-
-def _fit_uncorrected(task: Task) -> DecisionRule:
-    """Take frequencies for probabilities."""
-    rank = conformal_rank(task.settings.alpha, task.n)
-    tau, t = _pair(task, rank)
-    return task.rule(tau, rank, t, uncorrected_rule(task.certificate, t, task.m, task.m_test))
-
-
-def _pair(task: Task, rank: int) -> tuple[float, int]:
-    """Return tau and the success rank t, one of them fixed, the other calibrated."""
-    if task.settings.tau is not None:
-        return _count_at_fixed_tau(task, rank)
-    p = task.settings.p
-    t = success_rank(DEFAULT_P if p is None else p, task.m)
-    return _threshold(task, t, rank), t
+def _fit_counted(task: Task) -> DecisionRule:
+    """Follow algorithms 1 and 2 of the paper; without a correction nothing is spent."""
+    settings, m_test = task.settings, task.m_test
+    if settings.tau is None:
+        rank, t, counts = counted_rule(
+            task.certificate, settings, task.n, task.m, m_test, task.n_classes
+        )
+        return task.rule(_threshold(task, t, rank), rank, t, counts)
+    rank = conformal_rank(settings.alpha - settings.spent, task.n)
+    tau, t = _count_at_fixed_tau(task, rank)
+    each = bound_error(settings, task.n, task.n_classes)
+    return task.rule(tau, rank, t, count_rule(task.certificate, t, task.m, m_test, each))
 
 
 def _threshold(task: Task, t: int, rank: int) -> float:

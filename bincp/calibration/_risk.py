@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_array, as_probabilities, as_scores, where
-from bincp._utils.levels import Level, check_level, success_rank
+from bincp._utils.levels import Level, check_level, conformal_rank, success_rank
 from bincp._utils.validation import check_threshold
 from bincp.calibration._arguments import (
     check_calibration_shape,
@@ -23,7 +23,8 @@ from bincp.calibration._arguments import (
     check_test_samples,
     check_test_scores,
 )
-from bincp.calibration._clopper_pearson import clopper_pearson_rule, uncorrected_rule
+from bincp.calibration._counted import count_rule, default_success_rank
+from bincp.calibration._triviality import better_p, too_small_p
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import decide, kth_largest
 from bincp.errors import NotCalibratedError, TrivialSetWarning
@@ -54,9 +55,10 @@ class RobustRiskControl:
         Certificate for the noise that produced the scores and the ball to defend against.
     alpha : int, float, str, Decimal or Fraction
         Level of the expected loss, in (0, 1).
-    p : int, float, str, Decimal or Fraction
+    p : int, float, str, Decimal or Fraction, optional
         Share of the scores of a label that reach its own threshold, in (0, 1]; chosen without the
-        calibration and test data. Not used by `calibrate_exact`.
+        calibration and test data. If it is not given, it is chosen as by `bincp.BinCP`, from n, m,
+        m', alpha, eta, K and the certificate. Not used by `calibrate_exact`.
     loss : "false-negative-rate" or callable
         ``loss(sets, labels)`` takes two bool arrays (n, K) and returns the losses (n,), in [0, 1],
         taken at their exact binary values. It must not grow when labels are added to a set (which
@@ -138,7 +140,7 @@ class RobustRiskControl:
         certificate: Certificate,
         *,
         alpha: Level = 0.1,
-        p: Level = 0.6,
+        p: Level | None = None,
         loss: str | Loss = "false-negative-rate",
         correction: str = "clopper-pearson",
         eta: Level = 1e-3,
@@ -152,7 +154,7 @@ class RobustRiskControl:
             )
         self.certificate = certificate
         self.alpha = check_level("alpha", alpha)
-        self.p = check_level("p", p, closed_high=True)
+        self.p = None if p is None else check_level("p", p, closed_high=True)
         self.loss = loss
         self.correction = correction
         self.eta = check_level("eta", eta)
@@ -204,20 +206,20 @@ class RobustRiskControl:
         check_calibration_shape(checked, "(n, K, m)")
         n, n_classes, m = checked.bits.shape
         m_test = check_test_samples(n_test_samples, m)
-        t = success_rank(self.p, m)
-        spent = Fraction(0) if self.correction == "none" else self.eta
-        tau = self._largest_threshold(kth_largest(checked, t), labels, self.alpha - spent)
-        if self.correction == "none":
-            rule = uncorrected_rule(self.certificate, t, m, m_test)
-        else:
-            rule = clopper_pearson_rule(self.certificate, t, m, m_test, self._level(n_classes))
+        corrected = self.correction != "none"
+        each = self._level(n_classes) if corrected else None
+        level = self.alpha - self.eta if corrected else self.alpha
+        setting = (self.certificate, n, m, m_test, conformal_rank(level, n), each)
+        t = default_success_rank(*setting) if self.p is None else success_rank(self.p, m)
+        tau = self._largest_threshold(kth_largest(checked, t), labels, level)
+        rule = count_rule(self.certificate, t, m, m_test, each)
         accept_all = tau == -math.inf
         assert rule.certified_p is not None
         self.tau_, self.min_count_ = tau, 0 if accept_all else rule.min_count
         self.certified_p_ = 0.0 if accept_all else rule.certified_p
         self.n_calibration_, self.n_classes_ = n, n_classes
         self.n_samples_, self.n_test_samples_, self.dtype_ = m, m_test, checked.dtype
-        self._warn_if_trivial()
+        self._warn_if_trivial(None if self.p is None or rule.min_count else better_p(*setting))
         return self
 
     def calibrate_exact(self, probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Self:
@@ -379,12 +381,17 @@ class RobustRiskControl:
             raise ValueError(f"`loss` must be in [0, 1], got {losses[bad][0]} {where(bad)}")
         return losses.astype(np.float64)
 
-    def _warn_if_trivial(self) -> None:
+    def _warn_if_trivial(self, better: Fraction | None = None) -> None:
+        """Warn if every set holds all labels; another p is better where p is the cause."""
         if self.tau_ == -math.inf:
             cause = (
                 f"n = {self.n_calibration_} calibration points are too few for "
                 f"alpha = {float(self.alpha):g}, or have too few finite scores"
             )
+        elif better is not None:
+            assert self.p is not None
+            assert self.n_test_samples_ is not None
+            cause = too_small_p(self.p, self.n_test_samples_, better)
         elif self.min_count_ == 0 or (self.min_count_ is None and self.certified_p_ == 0):
             cause = (
                 "the certificate leaves no count or probability that is too low; a smaller "

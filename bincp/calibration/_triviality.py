@@ -6,29 +6,26 @@ from fractions import Fraction
 from bincp._core._binomial import cp_upper
 from bincp._utils.levels import conformal_rank, float_below
 from bincp.calibration._clopper_pearson import eta_of_bound
+from bincp.calibration._counted import bound_error, count_rule, default_success_rank
 from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._mixture import Setup, top_rank
+from bincp.calibration._search import Price, choose_rule
+from bincp.certificates import Certificate
 
 
-def trivial_cause(rule: DecisionRule) -> str | None:
+def trivial_cause(rule: DecisionRule, certificate: Certificate) -> str | None:
     """Return the cause and the cure where sets are trivial, else None."""
-    if rule.rank == 0 and rule.settings.delta is not None:
-        return _too_few_points_given(rule, rule.settings.delta)
-    if rule.rank == 0:
-        spent = rule.settings.eta if rule.p_lower is not None else Fraction(0)
-        return too_few_points(rule.n_calibration, rule.settings.alpha, spent)
-    if rule.rank is None and conformal_rank(rule.settings.alpha, rule.n_calibration) == 0:
-        return too_few_points(rule.n_calibration, rule.settings.alpha)
+    settings, n = rule.settings, rule.n_calibration
+    spent = settings.spent if rule.is_sampled else Fraction(0)
+    if top_rank(n, settings.alpha - spent, settings.delta) == 0:
+        if settings.delta is not None:
+            return _too_few_points_given(n, settings.alpha, settings.delta)
+        return too_few_points(n, settings.alpha, spent)
     if rule.min_count is None:
-        return _radius(rule) if rule.certified_p == 0 else None
-    if rule.min_count == 0:
-        return _too_low(rule)
-    if rule.tau == -math.inf:
-        return (
-            f"{rule.rank} of the n = {rule.n_calibration} calibration points have a "
-            f"score of -inf at alpha = {float(rule.settings.alpha):g}; finite scores or a smaller "
-            "p would fix it"
-        )
-    return None
+        return _too_far(rule) if rule.certified_p == 0 else None
+    if rule.tau == -math.inf and (rule.min_count or rule.losses is not None):
+        return _no_finite_tau(rule)
+    return _too_low(rule, certificate) if rule.min_count == 0 else None
 
 
 def too_few_points(n: int, alpha: Fraction, spent: Fraction = Fraction(0)) -> str:
@@ -44,37 +41,85 @@ def too_few_points(n: int, alpha: Fraction, spent: Fraction = Fraction(0)) -> st
     return f"n = {n} calibration points are too few for {name}; {cure} would fix it"
 
 
-def _too_few_points_given(rule: DecisionRule, delta: Fraction) -> str:
-    alpha = rule.settings.alpha
+def too_small_p(p: Fraction, m_test: int, better: Fraction | None = None) -> str:
+    """Return the cause and the cure where another p than the one that was given is useful."""
+    cure = "" if better is None else f"p = {float(better):.4g}, or "
+    return (
+        f"p = {float(p):g} allows no count of m' = {m_test} samples above 0; {cure}no `p`, for "
+        "which one is chosen then, would fix it"
+    )
+
+
+def better_p(
+    certificate: Certificate, n: int, m: int, m_test: int, rank: int, each: Fraction | None
+) -> Fraction | None:
+    """Return the default p of a correction by counts if that allows a count above 0."""
+    t = default_success_rank(certificate, n, m, m_test, rank, each)
+    return Fraction(t, m) if count_rule(certificate, t, m, m_test, each).min_count else None
+
+
+# ---- parts -----------------------------------------------------------------------------------
+
+
+def _too_few_points_given(n: int, alpha: Fraction, delta: Fraction) -> str:
     needed = math.ceil(math.log(delta) / math.log1p(-alpha))
     return (
-        f"n = {rule.n_calibration} calibration points are too few for "
+        f"n = {n} calibration points are too few for "
         f"alpha = {float(alpha):g} and delta = {float(delta):g}; about {needed} calibration "
         "points, or a larger alpha or delta, would fix it"
     )
 
 
-def _too_low(rule: DecisionRule) -> str:
+def _no_finite_tau(rule: DecisionRule) -> str:
+    settings = rule.settings
+    if settings.tau is not None:
+        return "tau = -inf accepts every score; a larger tau would fix it"
+    cure = "finite scores" if settings.p is None else "finite scores or a smaller p"
+    points = "too many" if rule.rank is None else f"{rule.rank}"
+    return (
+        f"{points} of the n = {rule.n_calibration} calibration points have scores of -inf at "
+        f"alpha = {float(settings.alpha):g}; {cure} would fix it"
+    )
+
+
+def _too_low(rule: DecisionRule, certificate: Certificate) -> str:
     if rule.success_rank == 0:
         return (
             f"tau = {rule.tau!r} is out of reach for too many of the calibration points' "
             f"scores at alpha = {float(rule.settings.alpha):g}; a lower tau would fix it"
         )
+    if (cause := _given_p(rule, certificate)) is not None:
+        return cause
     if rule.settings.correction == "mixture":
-        m, m_test = rule.n_samples, rule.n_test_samples
-        return too_weak(rule.n_calibration, m, m_test, rule.settings.alpha)
-    return _too_few_samples(rule) or _radius(rule)
+        return _too_weak(rule)
+    return _too_few_samples(rule) or _too_far(rule)
 
 
-def too_weak(n: int, m: int | None, m_test: int | None, alpha: Fraction) -> str:
-    """Return the cause and the cure where the mixture correction allows no count above 0.
+def _given_p(rule: DecisionRule, certificate: Certificate) -> str | None:
+    """Return the cause and the cure where the p that was given is the cause."""
+    settings, n, m, m_test = rule.settings, rule.n_calibration, rule.n_samples, rule.n_test_samples
+    assert m is not None
+    assert m_test is not None
+    if settings.p is None:
+        return None
+    if settings.correction == "mixture":
+        free = Setup(certificate, n, m, m_test, settings.alpha, settings.delta)
+        fixed = choose_rule(free, Price(early=False))
+        return None if fixed.is_trivial else too_small_p(settings.p, m_test)
+    rank = conformal_rank(settings.alpha - settings.spent, n)
+    each = bound_error(settings, n, rule.n_classes)
+    better = better_p(certificate, n, m, m_test, rank, each)
+    return None if better is None else too_small_p(settings.p, m_test, better)
 
-    n, the samples and the radius act together, so none of them is blamed alone.
-    """
+
+def _too_weak(rule: DecisionRule) -> str:
+    """n, the samples and the radius act together, so none of them is blamed alone."""
+    lower = " a lower tau," if rule.settings.tau is not None else ""
     return (
-        f"no count of m' = {m_test} samples is safe to ask for with n = {n}, m = {m}, "
-        f"alpha = {float(alpha):g} and this radius; a smaller radius, more noise, more samples, "
-        "more calibration points or a larger alpha would fix it"
+        f"no count of m' = {rule.n_test_samples} samples is safe to ask for with "
+        f"n = {rule.n_calibration}, m = {rule.n_samples}, alpha = {float(rule.settings.alpha):g} "
+        f"and this radius; a smaller radius, more noise, more samples,{lower} more calibration "
+        "points or a larger alpha would fix it"
     )
 
 
@@ -86,19 +131,21 @@ def _too_few_samples(rule: DecisionRule) -> str | None:
     level = eta_of_bound(rule.settings.eta, rule.settings.union, rule.n_calibration, rule.n_classes)
     if cp_upper(0, m_test, float_below(level)) < p:
         return None
+    lower = "a lower tau" if rule.settings.tau is not None else "a larger eta"
     return (
         f"m = {m} samples for calibration and m' = {m_test} for prediction are too few for "
-        f"eta = {float(rule.settings.eta):g}; more samples, or a larger p or eta, would fix it"
+        f"eta = {float(rule.settings.eta):g}; more samples, or {lower}, would fix it"
     )
 
 
-def _radius(rule: DecisionRule) -> str:
+def _too_far(rule: DecisionRule) -> str:
     start = rule.p if rule.p_lower is None else rule.p_lower
-    assert start is not None  # with count weights another cause is given
+    assert start is not None  # with losses another cause is given
     assert rule.certified_p is not None
     samples = "" if rule.n_samples is None else ", more samples"
+    exact_or_fixed = not rule.is_sampled or rule.settings.tau is not None
+    lower = ", a lower tau" if exact_or_fixed else ""
     return (
         f"the radius is too large: the certificate lowers p = {start:.4g} to "
-        f"{rule.certified_p:.4g}; a smaller radius, more noise, a larger p{samples} "
-        "would fix it"
+        f"{rule.certified_p:.4g}; a smaller radius, more noise{samples}{lower} would fix it"
     )

@@ -13,9 +13,10 @@ import numpy as np
 from scipy import special
 
 from bincp._core._mixture import normal_probabilities
-from bincp.calibration._curve import Array
+from bincp.calibration._curve import Array, Curve
 from bincp.calibration._label_test import LabelTest, undecided
 from bincp.calibration._loss_fitting import binomial_masses
+from bincp.certificates import Certificate
 
 SPREAD, SPREAD_OF_WRONG, GAP = 3.0, 2.0, 6.0
 
@@ -106,6 +107,17 @@ class Levels:
         size = max(level * (1 - level) / max(spread, 1e-12) - 1, 1e-3)
         quantiles = special.betaincinv(size * level, size * (1 - level), _NODES)
         return _where(mean, top * quantiles)
+
+
+def at_equal_coverage(test: LabelTest, certificate: Certificate, rank: int, n: int) -> float:
+    """Return the share of wrong labels that a test accepts where the attacked coverage is given.
+
+    The test refuses a share of the true labels at the worst inputs whose distribution is that of
+    the rank-th smallest of n. So tests of rules that do not keep their level can be compared, too.
+    """
+    v = test.worst_refusals(Curve(certificate, _Z))
+    at = _where(_population().true @ v, _quantiles_of_rank(rank, n))
+    return mean_over_nodes(accepted(test), at)
 
 
 @lru_cache(8)

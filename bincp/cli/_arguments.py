@@ -10,6 +10,7 @@ from typing import Any
 from bincp._utils.levels import as_fraction, check_level
 from bincp._utils.validation import check_integer, check_real, check_threshold
 from bincp.calibration._arguments import check_passes
+from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
 from bincp.certificates import registered
 from bincp.cli._report import Report, one_line
 
@@ -179,12 +180,12 @@ def add_command(
     return parser
 
 
-def add_alpha(parser: argparse.ArgumentParser) -> None:
+def add_alpha(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     parser.add_argument(
         "--alpha",
         type=level("alpha"),
-        default="0.1",
         help="miscoverage level; the nominal coverage is 1 - alpha (default 0.1)",
+        **({"nargs": "+", "default": ["0.1"]} if several else {"default": "0.1"}),
     )
 
 
@@ -204,17 +205,65 @@ def _passes(text: str) -> str:
     return text
 
 
-def add_eta(parser: argparse.ArgumentParser) -> None:
+def add_correction(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--correction",
+        choices=CORRECTIONS,
+        default="mixture",
+        help="correction for finitely many samples (default mixture); none has no finite-sample "
+        "guarantee",
+    )
     parser.add_argument(
         "--eta",
         type=level("eta"),
-        default="0.001",
         help="share of alpha that clopper-pearson spends on the error of sampling, in (0, alpha) "
         "(default 0.001)",
     )
+    parser.add_argument(
+        "--union",
+        choices=UNIONS,
+        help="how clopper-pearson splits eta over its confidence bounds: eta / (n + K) each, or "
+        f"eta / 2 each (default {UNIONS[0]})",
+    )
 
 
-def add_spec_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+def bound_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return those of --eta and --union that are given; only clopper-pearson has such bounds."""
+    options = {"eta": arguments.eta, "union": arguments.union}
+    given = {name: value for name, value in options.items() if value is not None}
+    if given and arguments.correction != "clopper-pearson":
+        raise UsageError(
+            f"--{min(given)} needs --correction clopper-pearson, got {arguments.correction}, "
+            "which has no confidence bounds"
+        )
+    return given
+
+
+def add_guarantee(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--guarantee",
+        type=_guarantee,
+        default="marginal",
+        metavar="GUARANTEE",
+        help="marginal (default), on average over calibration sets, or, for mixture, "
+        "training-conditional:delta=DELTA, for all but a share DELTA of them",
+    )
+
+
+@converter
+def _guarantee(text: str) -> str | tuple[str, str]:
+    if text == "marginal":
+        return text
+    kind, separator, delta = text.partition(":delta=")
+    if kind != "training-conditional" or not separator:
+        raise ValueError(f"must be marginal or training-conditional:delta=DELTA, got {text!r}")
+    check_level("delta", delta)
+    return kind, delta
+
+
+def add_spec_arguments(
+    parser: argparse.ArgumentParser, *, required: bool = True, several: bool = False
+) -> None:
     parser.add_argument(
         "--smoothing",
         type=_smoothing,
@@ -228,6 +277,7 @@ def add_spec_arguments(parser: argparse.ArgumentParser, *, required: bool = True
         required=required,
         metavar="BALL",
         help="perturbations to withstand, such as l2:r=0.12, in the units of the noise",
+        **({"nargs": "+"} if several else {}),
     )
 
 

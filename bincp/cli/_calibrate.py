@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import as_counts
-from bincp._utils.levels import check_level
 from bincp.calibration import BinCP, MondrianBinCP
-from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
 from bincp.certificates import certify
 from bincp.cli._arguments import (
     OUTPUTS,
@@ -18,12 +16,13 @@ from bincp.cli._arguments import (
     UsageError,
     add_alpha,
     add_command,
-    add_eta,
+    add_correction,
+    add_guarantee,
     add_key_argument,
     add_passes,
     add_spec_arguments,
     as_usage,
-    converter,
+    bound_options,
     integer,
     level,
     threshold,
@@ -32,8 +31,8 @@ from bincp.cli._files import has_array, output_file, read_array
 from bincp.cli._report import Report
 from bincp.cli._rules import class_rules_data, class_rules_text, rule_data, rule_text
 
-_OPTIONS = ("alpha", "p", "tau", "correction", "union", "eta", "guarantee", "passes")
-"""Options of the command that are those of `BinCP`."""
+_OPTIONS = ("alpha", "p", "tau", "correction", "guarantee", "passes")
+"""Options of the command that are those of `BinCP`, whatever the correction is."""
 
 
 def add_calibrate(commands: Any) -> None:
@@ -73,36 +72,15 @@ def add_calibrate(commands: Any) -> None:
         "--p",
         type=level("p", closed_high=True),
         help="share of its m scores that must reach the threshold of a calibration point; tau is "
-        "calibrated (default 0.6, or 0.6 to 0.95 by the certificate for mixture)",
+        "calibrated (default: chosen by n, m, m', alpha and the certificate)",
     )
     fixed.add_argument(
         "--tau",
         type=threshold("tau"),
         help="threshold, chosen without the calibration and test data; p is calibrated",
     )
-    parser.add_argument(
-        "--correction",
-        choices=CORRECTIONS,
-        default="mixture",
-        help="correction for finitely many samples (default mixture); none has no finite-sample "
-        "guarantee",
-    )
-    add_eta(parser)
-    parser.add_argument(
-        "--union",
-        choices=UNIONS,
-        default=UNIONS[0],
-        help="how clopper-pearson splits eta over its confidence bounds: eta / (n + K) each, or "
-        "eta / 2 each (default %(default)s)",
-    )
-    parser.add_argument(
-        "--guarantee",
-        type=_guarantee,
-        default="marginal",
-        metavar="GUARANTEE",
-        help="marginal (default), on average over calibration sets, or, for mixture, "
-        "training-conditional:delta=DELTA, for all but a share DELTA of them",
-    )
+    add_correction(parser)
+    add_guarantee(parser)
     parser.add_argument(
         "--mondrian",
         action="store_true",
@@ -124,20 +102,10 @@ def add_calibrate(commands: Any) -> None:
     add_key_argument(parser, "true_scores or scores")
 
 
-@converter
-def _guarantee(text: str) -> str | tuple[str, str]:
-    if text == "marginal":
-        return text
-    kind, separator, delta = text.partition(":delta=")
-    if kind != "training-conditional" or not separator:
-        raise ValueError(f"must be marginal or training-conditional:delta=DELTA, got {text!r}")
-    check_level("delta", delta)
-    return kind, delta
-
-
 def _calibrate(arguments: argparse.Namespace) -> Report:
     options = {name: getattr(arguments, name) for name in _OPTIONS}
     with as_usage():
+        options |= bound_options(arguments)
         certificate = certify(arguments.smoothing, arguments.ball)
         rule = BinCP(certificate, **options)
     target = output_file(arguments.out, [arguments.scores, arguments.labels])

@@ -1,6 +1,7 @@
-"""``bincp plan``: the least count that a calibration will find, before any model call."""
+"""``bincp plan``: what a calibration will find, before any model call."""
 
 import argparse
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,20 @@ from bincp.certificates import certify
 from bincp.cli._arguments import (
     OUTPUTS,
     SPECS,
+    UsageError,
     add_alpha,
     add_command,
-    add_eta,
+    add_correction,
+    add_guarantee,
+    add_passes,
     add_spec_arguments,
     as_usage,
+    bound_options,
     integer,
     level,
 )
 from bincp.cli._files import picture_file
-from bincp.cli._report import Report
+from bincp.cli._report import Report, table
 
 
 def add_plan(commands: Any) -> None:
@@ -27,21 +32,26 @@ def add_plan(commands: Any) -> None:
         commands,
         _plan,
         "plan",
-        "the least count that a calibration will find, before any model call",
-        "Print the least count k of m' scores that a calibration will ask of a label, for\n"
-        "each correction, with the number of draws that a prediction will take. It\n"
-        "depends on no scores.",
+        "what a calibration will find, before any model call",
+        "Print the rule that a calibration will find, all but its threshold tau, with the\n"
+        "share of wrong labels in its sets and the forward passes of an input. These two\n"
+        "are means in a reference population, which orders rules: those of real data\n"
+        "differ. It depends on no scores. Several balls, numbers of samples or levels make\n"
+        "one table. With --n-classes the rule of the paper stands beside each.",
         "Example:\n"
         "  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.25 -n 200 -m 64 \\\n"
-        f"      --n-classes 10 --loss 0.05 --plot plan.png\n\n{SPECS}\n\n{OUTPUTS}",
+        "      --n-classes 10 --plot plan.png\n"
+        "  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 l2:r=0.25 \\\n"
+        f"      -n 200 -m 4 16 64 --alpha 0.1 0.05 --passes auto\n\n{SPECS}\n\n{OUTPUTS}",
     )
-    add_spec_arguments(parser)
+    add_spec_arguments(parser, several=True)
     parser.add_argument(
         "-n", type=integer("n"), required=True, metavar="N", help="number of calibration points"
     )
     parser.add_argument(
         "-m",
         type=integer("m", high=MAX_COUNT),
+        nargs="+",
         required=True,
         metavar="M",
         help="scores of each of them",
@@ -50,85 +60,123 @@ def add_plan(commands: Any) -> None:
         "--n-test-samples",
         type=integer("n_test_samples", high=MAX_COUNT),
         metavar="M",
-        help="scores of each label at prediction, m' (default: m)",
+        help="scores of each label at prediction at most, m' (default: m)",
     )
-    add_alpha(parser)
+    add_alpha(parser, several=True)
     parser.add_argument(
         "--p",
         type=level("p", closed_high=True),
         help="share of its m scores that must reach the threshold of a calibration point "
         "(default: chosen by n, m, m', alpha and the certificate)",
     )
+    add_correction(parser)
+    add_guarantee(parser)
+    add_passes(parser)
     parser.add_argument(
         "--n-classes",
         type=integer("n_classes"),
         metavar="K",
-        help="number of labels; adds the correction of the paper",
-    )
-    add_eta(parser)
-    parser.add_argument(
-        "--loss",
-        type=level("loss"),
-        help="also print the least m' = m with which k / m' is no more than a share LOSS below "
-        "what infinitely many samples allow",
+        help="number of labels; adds the rule of the paper, and is needed by clopper-pearson",
     )
     parser.add_argument(
         "--plot",
         type=Path,
         metavar="FILE",
-        help="draw k / m' against m' = m; the ending of FILE says the format",
+        help="draw the share of wrong labels against m' = m; the ending of FILE says the format",
     )
 
 
 def _plan(arguments: argparse.Namespace) -> Report:
-    with as_usage():
-        made = plan(
-            certify(arguments.smoothing, arguments.ball),
-            n=arguments.n,
-            m=arguments.m,
-            n_test_samples=arguments.n_test_samples,
-            alpha=arguments.alpha,
-            p=arguments.p,
-            n_classes=arguments.n_classes,
-            eta=arguments.eta,
-        )
-    data = _plan_data(made)
-    text = f"{arguments.smoothing!r} against {arguments.ball!r}\n{made}"
+    cases = list(itertools.product(arguments.ball, arguments.alpha, arguments.m))
+    if arguments.plot is not None and len(cases) > 1:
+        raise UsageError(f"--plot draws one ball and level, with one M, got {len(cases)} plans")
     target = None if arguments.plot is None else picture_file(arguments.plot)
-    if arguments.loss is not None:
-        samples = made.smallest_samples(arguments.loss)
-        data |= {"loss": arguments.loss, "smallest_samples": samples}
-        text += f"\nleast m' = m for a loss of {arguments.loss}: {samples or 'none up to 10000'}"
+    plans = [_made(arguments, *case) for case in cases]
+    data: dict[str, Any] = {"plans": [_plan_data(made) for made in plans], "plot": None}
+    if len(plans) == 1:
+        text = f"{arguments.smoothing!r} against {arguments.ball[0]!r}\n{plans[0]}"
+    else:
+        text = _sweep(arguments, [ball for ball, _, _ in cases], plans)
     if target is not None:
-        made.plot(target)
+        plans[0].plot(target)
         data["plot"] = str(arguments.plot)
-        text += f"\nwrote {arguments.plot}: the share k / m' against m' = m"
+        text += f"\nwrote {arguments.plot}: the share of wrong labels against m' = m"
     return Report(data, text)
 
 
+def _made(arguments: argparse.Namespace, ball: object, alpha: str, m: int) -> Plan:
+    with as_usage():
+        return plan(
+            certify(arguments.smoothing, ball),
+            n=arguments.n,
+            m=m,
+            n_test_samples=arguments.n_test_samples,
+            n_classes=arguments.n_classes,
+            alpha=alpha,
+            p=arguments.p,
+            correction=arguments.correction,
+            guarantee=arguments.guarantee,
+            passes=arguments.passes,
+            **bound_options(arguments),
+        )
+
+
+def _sweep(arguments: argparse.Namespace, balls: list[Any], plans: list[Plan]) -> str:
+    header = ["ball", "alpha", "m", "m'", "k", "wrong\nlabels", "passes"]
+    if arguments.n_classes is not None:
+        header += ["k of the\npaper", "wrong\nlabels"]
+    rows = []
+    for ball, made in zip(balls, plans, strict=True):
+        row = [repr(ball), str(made.settings.alpha), str(made.m), str(made.n_test_samples)]
+        row += [*_numbers(made), f"{made.expected_passes:.4g}"]
+        if arguments.n_classes is not None:
+            row += ["-", "-"] if made.paper is None else _numbers(made.paper)
+        rows.append(row)
+    causes = [
+        f"k = 0 for {ball!r}, alpha = {made.settings.alpha}, m = {made.m}: {made.trivial_cause}"
+        for ball, made in zip(balls, plans, strict=True)
+        if made.trivial_cause is not None
+    ]
+    return "\n".join(
+        [
+            f"{plans[0].name} for {arguments.smoothing!r} and n = {arguments.n}",
+            table(header, rows, left=[0]),
+            "wrong labels in the sets and passes of an input: means in the reference population",
+            *causes,
+        ]
+    )
+
+
+def _numbers(made: Plan) -> list[str]:
+    return [str(made.min_count), f"{made.wrong_labels:.4f}"]
+
+
 def _plan_data(made: Plan) -> dict[str, Any]:
+    settings = made.settings
+    bounded = settings.correction == "clopper-pearson"
     return {
         "certificate": made.certificate.describe(),
         "n": made.n,
         "n_samples": made.m,
         "n_test_samples": made.n_test_samples,
         "n_classes": made.n_classes,
-        "alpha": str(made.alpha),
-        "eta": str(made.eta),
-        "p": None if made.p is None else str(made.p),
-        "recommended_p": str(made.recommended_p),
+        "alpha": str(settings.alpha),
+        "correction": settings.correction,
+        "union": settings.union if bounded else None,
+        "eta": str(settings.eta) if bounded else None,
+        "guarantee": "marginal" if settings.delta is None else "training-conditional",
+        "delta": None if settings.delta is None else str(settings.delta),
+        "p": None if settings.p is None else str(settings.p),
+        "passes": None if settings.passes is None else str(settings.passes),
         "success_rank": made.success_rank,
         "rank": made.rank,
         "min_count": made.min_count,
         "share": made.share,
         "certified_p": made.certified_p,
-        "limit": made.limit,
-        "ghost_count": made.ghost_count,
-        "paper_count": made.paper_count,
+        "stops_early": made.boundaries is not None,
+        "wrong_labels": made.wrong_labels,
+        "expected_passes": made.expected_passes,
+        "worst_draws": made.worst_draws,
         "trivial_cause": made.trivial_cause,
-        "curtailed_draws": made.curtailed_draws,
-        "sequential_draws": made.sequential_draws,
-        "loss": None,
-        "smallest_samples": None,
-        "plot": None,
+        "paper": None if made.paper is None else _plan_data(made.paper),
     }

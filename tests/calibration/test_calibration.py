@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -534,7 +535,7 @@ class TestSequentialRule:
         (
             {"alpha": 0.1, "correction": "none"},
             (100, 256),
-            bincp.certify(smoothing.Uniform(0.5), balls.L1(0.9)),
+            bincp.certify(smoothing.Uniform(0.5), balls.L1(1.0)),
             ["radius", "smaller radius"],
         ),
         (
@@ -557,6 +558,52 @@ def test_trivial_sets_warn_with_cause_and_cure(options, shape, certificate, word
     assert rule.predict_set(np.full((2, 3, shape[1]), -99.0)).all()
 
 
+FAR = bincp.certify(smoothing.SparseFlip(0.01, 0.6), balls.Flips(0, 3))
+
+
+@pytest.mark.parametrize(
+    ("correction", "certificate", "p"),
+    [
+        ("clopper-pearson", FAR, "0.6"),
+        ("none", bincp.certify(smoothing.Uniform(0.5), balls.L1(0.1)), "1/64"),
+        ("mixture", FAR, "0.3"),
+    ],
+)
+def test_a_p_that_was_given_is_blamed_where_another_is_useful(correction, certificate, p):
+    scores = np.random.default_rng(0).normal(size=(600, 64))
+    options = {"alpha": "0.1", "correction": correction, "union": "two-bounds"}
+    chosen = bincp.BinCP(certificate, **options).calibrate(scores)
+    assert chosen.min_count_ > 0
+    with pytest.warns(bincp.TrivialSetWarning) as caught:
+        bincp.BinCP(certificate, **options, p=p).calibrate(scores)
+    message = str(caught[0].message)
+    assert re.search(r"p = 0.\d+ allows no count of m' = 64 samples above 0", message)
+    assert "radius" not in message
+    if correction != "mixture":
+        named = re.search(r"p = ([\d.]+), or no `p`", message)
+        assert float(named[1]) == pytest.approx(chosen.p_, abs=1e-4)
+        assert bincp.BinCP(certificate, **options, p=chosen.p_).calibrate(scores).min_count_ > 0
+
+
+@pytest.mark.parametrize("p", [None, "0.6", "1"])
+@pytest.mark.parametrize("correction", ["clopper-pearson", "none", "mixture"])
+def test_p_is_not_blamed_where_no_other_is_useful(correction, p):
+    hopeless = bincp.certify(smoothing.Uniform(0.1), balls.L1(1))
+    scores = np.random.default_rng(0).normal(size=(200, 16))
+    rule = bincp.BinCP(hopeless, correction=correction, union="two-bounds", p=p)
+    with pytest.warns(bincp.TrivialSetWarning) as caught:
+        rule.calibrate(scores)
+    message = str(caught[0].message)
+    assert "smaller radius" in message or "too few for eta" in message
+    assert not re.search("larger p|`p`|p = .* allows", message)
+
+
+def test_the_default_success_rank_of_too_few_samples_is_the_highest():
+    with pytest.warns(bincp.TrivialSetWarning, match="m = 4 .* too few for eta"):
+        rule = paper(IDENTITY).calibrate(np.ones((200, 4)), n_classes=10)
+    assert rule.success_rank_ == 4
+
+
 def test_the_cure_cures():
     for options in ({"correction": "none"}, {"eta": 0.05}):
         rule = paper(IDENTITY, alpha=0.1, **options)
@@ -568,11 +615,30 @@ def test_the_cure_cures():
             rule.calibrate(np.ones((needed - 1, 500)), n_classes=2)
 
 
-def test_scores_of_minus_infinity_warn():
-    rule = paper(IDENTITY, correction="none")
-    with pytest.warns(bincp.TrivialSetWarning, match="-inf"):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"correction": "none"},
+        {"correction": "none", "p": 0.7},
+        {"correction": "mixture"},
+        {"correction": "mixture", "passes": "auto"},
+        {"correction": "mixture", "p": 0.7},
+    ],
+)
+def test_scores_of_minus_infinity_warn(options):
+    rule = paper(GAUSSIAN, **options)
+    with pytest.warns(bincp.TrivialSetWarning, match="scores of -inf") as caught:
         rule.calibrate(np.full((99, 8), -np.inf))
+    message = str(caught[0].message)
+    assert "radius" not in message
+    assert ("a smaller p" in message) == ("p" in options)
     assert rule.predict_set(np.full((1, 2, 8), -np.inf)).all()
+
+
+def test_a_threshold_of_minus_infinity_warns():
+    rule = paper(IDENTITY, correction="none", tau=-math.inf)
+    with pytest.warns(bincp.TrivialSetWarning, match="tau = -inf accepts every score"):
+        rule.calibrate(np.ones((99, 8)))
 
 
 def test_exact_calibration_with_rank_zero_accepts_everything():

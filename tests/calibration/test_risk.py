@@ -48,7 +48,7 @@ def test_one_true_label_is_bincp(correction, m_test):
     ours = RobustRiskControl(GAUSSIAN, alpha="0.1", correction=correction, eta="0.01")
     ours.calibrate(scores, labels, n_test_samples=m_test)
     rule = bincp.BinCP(
-        GAUSSIAN, alpha="0.1", p=0.6, correction=correction, union="ghost", eta="0.01"
+        GAUSSIAN, alpha="0.1", correction=correction, union="ghost", eta="0.01"
     ).calibrate(scores[labels], n_test_samples=m_test)
     # tau may rise to a score of a false label, as long as no true one is lost.
     true_thresholds = np.sort(bincp.kth_largest(scores[labels], rule.success_rank_))
@@ -100,6 +100,20 @@ def test_without_a_correction_the_risk_exceeds_its_level():
     assert rule.guarantee == "none"
 
 
+def test_the_warning_blames_a_p_that_was_given():
+    """With p = 0.6 the certificate leaves nothing, and the message named only the radius."""
+    certificate = bincp.certify(bincp.smoothing.SparseFlip(0.01, 0.6), bincp.balls.Flips(0, 1))
+    labels = np.ones((600, 1), dtype=bool)
+    scores = np.random.default_rng(0).normal(size=(600, 1, 64))
+    chosen = RobustRiskControl(certificate).calibrate(scores, labels)
+    assert chosen.min_count_ >= 23
+    with pytest.warns(bincp.TrivialSetWarning, match="p = 0.6 allows no count.* no `p`"):
+        RobustRiskControl(certificate, p=0.6).calibrate(scores, labels)
+    with pytest.warns(bincp.TrivialSetWarning) as caught:
+        RobustRiskControl(certificate).calibrate(scores[:, :, :2], labels)
+    assert "p = " not in str(caught[0].message)
+
+
 def test_another_loss_pays_for_every_label():
     rng = np.random.default_rng(3)
     labels = rng.random((300, 4)) < 0.5
@@ -108,8 +122,9 @@ def test_another_loss_pays_for_every_label():
     def any_missed(sets, true):
         return (true & ~sets).any(axis=1)
 
-    rate_rule = RobustRiskControl(GAUSSIAN, eta=0.01).calibrate(scores, labels)
-    any_rule = RobustRiskControl(GAUSSIAN, eta=0.01, loss=any_missed).calibrate(scores, labels)
+    options = {"p": 0.6, "eta": 0.01}
+    rate_rule = RobustRiskControl(GAUSSIAN, **options).calibrate(scores, labels)
+    any_rule = RobustRiskControl(GAUSSIAN, **options, loss=any_missed).calibrate(scores, labels)
     assert any_rule.tau_ <= rate_rule.tau_
     level = Fraction(1, 100) / 8
     p_lower = bincp.clopper_pearson_lower(77, 128, level)

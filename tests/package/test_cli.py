@@ -1,5 +1,6 @@
 """The command line: each command, its JSON, its exit status, and what it refuses."""
 
+import itertools
 import json
 import os
 import pickle
@@ -76,7 +77,10 @@ def calibrate(capsys, *options, scores="true.npy", out="rule.json"):
     ("options", "arguments"),
     [
         ([], {}),
-        (["--alpha", "0.2", "--eta", "0.01"], {"alpha": "0.2", "eta": "0.01"}),
+        (
+            ["--alpha", "0.2", "--eta", "0.01", "--correction", "clopper-pearson"],
+            {"alpha": "0.2", "eta": "0.01", "correction": "clopper-pearson"},
+        ),
         (["--p", "0.7"], {"p": "0.7"}),
         (["--p", "2/3", "--correction", "none"], {"p": "2/3", "correction": "none"}),
         (["--tau", "0.3"], {"tau": 0.3}),
@@ -599,6 +603,8 @@ def test_bad_specs(capsys, noise, ball, message):
         (["--alpha", "99"], r"`alpha` must be in \(0, 1\)"),
         (["--alpha", "nan"], "`alpha` must be a finite number"),
         (["--alpha", "ten"], "`alpha` must be a finite number"),
+        (["--eta", "0.01"], "--eta needs --correction clopper-pearson, got mixture"),
+        (["--union", "two-bounds", "--correction", "none"], "--union needs --correction clopper"),
         (["--eta", "1.5"], r"`eta` must be in \(0, 1\)"),
         (
             ["--correction", "clopper-pearson", "--alpha", "0.1", "--eta", "0.1"],
@@ -873,38 +879,79 @@ ATTACK = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.25"]
         ([], {}),
         (["--n-classes", 10], {"n_classes": 10}),
         (["--alpha", "1/7", "--p", "2/3"], {"alpha": "1/7", "p": "2/3"}),
-        (["--n-test-samples", 16, "--eta", "0.01"], {"n_test_samples": 16, "eta": "0.01"}),
+        (["--n-test-samples", 16, "--passes", "auto"], {"n_test_samples": 16, "passes": "auto"}),
+        (["--n-test-samples", 16, "--passes", "3.5"], {"n_test_samples": 16, "passes": "3.5"}),
+        (["--correction", "none"], {"correction": "none"}),
+        (
+            ["--correction", "clopper-pearson", "--n-classes", 10, "--eta", "0.01"],
+            {"correction": "clopper-pearson", "n_classes": 10, "eta": "0.01"},
+        ),
+        (
+            ["--correction", "clopper-pearson", "--union", "two-bounds"],
+            {"correction": "clopper-pearson", "union": "two-bounds"},
+        ),
+        (
+            ["--guarantee", "training-conditional:delta=0.2"],
+            {"guarantee": ("training-conditional", "0.2")},
+        ),
     ],
 )
 def test_plan_says_what_the_library_does(capsys, options, arguments):
     told = json.loads(run(capsys, "plan", *ATTACK, "-n", 200, "-m", 64, "--json", *options))
     certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.25))
     plan = bincp.plan(certificate, n=200, m=64, **arguments)
-    fields = ("success_rank", "rank", "min_count", "share", "certified_p", "limit", "ghost_count",
-              "paper_count", "trivial_cause", "curtailed_draws", "sequential_draws", "n_classes",
-              "n_test_samples", "n")  # fmt: skip
-    for field in fields:
-        assert told[field] == getattr(plan, field), field
-    for field in ("alpha", "eta", "recommended_p"):
-        assert Fraction(told[field]) == getattr(plan, field)
-    assert told["p"] == (None if plan.p is None else str(plan.p))
-    assert told["certificate"] == certificate.describe()
-    assert told["loss"] is told["smallest_samples"] is told["plot"] is None
+    assert told["plot"] is None
+    (found,) = told["plans"]
+    for one, of in ((found, plan), (found["paper"], plan.paper)):
+        assert (one is None) == (of is None)
+        if of is not None:
+            assert_tells(one, of)
     assert str(plan) in run(capsys, "plan", *ATTACK, "-n", 200, "-m", 64, *options)
 
 
-def test_plan_with_a_loss_and_a_picture(folder, capsys):
-    options = ("-n", 200, "-m", 16, "--loss", "0.05", "--plot", "plan.svg")
+def assert_tells(told, plan):
+    fields = ("success_rank", "rank", "min_count", "share", "certified_p", "wrong_labels",
+              "expected_passes", "worst_draws", "trivial_cause", "n_classes", "n_test_samples",
+              "n")  # fmt: skip
+    for field in fields:
+        assert told[field] == getattr(plan, field), field
+    settings = plan.settings
+    bounded = settings.correction == "clopper-pearson"
+    for field in ("alpha", "eta", "p", "delta", "passes"):
+        value = getattr(settings, field) if field != "eta" or bounded else None
+        assert told[field] == (None if value is None else str(value)), field
+    assert told["correction"] == settings.correction
+    assert told["union"] == (settings.union if bounded else None)
+    assert told["stops_early"] == (plan.boundaries is not None)
+    assert told["certificate"] == plan.certificate.describe()
+
+
+def test_plan_sweeps_balls_levels_and_samples(capsys):
+    options = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.12", "l2:r=0.25", "-n", 200,
+               "-m", 1, 64, "--alpha", "0.1", "0.004", "--n-classes", 10]  # fmt: skip
+    told = json.loads(run(capsys, "plan", *options, "--json"))["plans"]
+    out = run(capsys, "plan", *options).splitlines()
+    rows = [line.split() for line in out if line.startswith("L2")]
+    cases = itertools.product((0.12, 0.25), ("1/10", "1/250"), (1, 64))
+    assert len(told) == len(rows) == 8
+    for (radius, alpha, m), one, row in zip(cases, told, rows, strict=True):
+        certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(radius))
+        plan = bincp.plan(certificate, n=200, m=m, alpha=alpha, n_classes=10)
+        assert_tells(one, plan)
+        assert row[2:7] == [alpha, str(m), str(m), str(plan.min_count), f"{plan.wrong_labels:.4f}"]
+        assert row[8:] == [str(plan.paper.min_count), f"{plan.paper.wrong_labels:.4f}"]
+        if plan.trivial_cause is not None:
+            assert any(line.endswith(plan.trivial_cause) for line in out)
+    assert sum(one["trivial_cause"] is not None for one in told) == 4
+    assert "reference population" in "\n".join(out)
+
+
+def test_plan_draws_a_picture(folder, capsys):
+    options = ("-n", 200, "-m", 16, "--plot", "plan.svg")
     told = json.loads(run(capsys, "plan", *ATTACK, *options, "--json"))
-    certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.25))
-    least = bincp.plan(certificate, n=200, m=16).smallest_samples("0.05")
-    assert (told["loss"], told["smallest_samples"], told["plot"]) == ("0.05", least, "plan.svg")
+    assert told["plot"] == "plan.svg"
     assert "<svg" in (folder / "plan.svg").read_text()
-    out = run(capsys, "plan", *ATTACK, *options)
-    assert f"loss of 0.05: {least}\nwrote plan.svg" in out
-    out = run(capsys, "plan", *ATTACK, "-n", 5, "-m", 16, "--loss", "0.05")
-    assert "too few" in out
-    assert "loss of 0.05: none" in out
+    assert "\nwrote plan.svg" in run(capsys, "plan", *ATTACK, *options)
 
 
 @pytest.mark.parametrize(
@@ -913,9 +960,14 @@ def test_plan_with_a_loss_and_a_picture(folder, capsys):
         (["-n", "0", "-m", "4"], "`n` must be at least 1, got 0"),
         (["-n", "9", "-m", "x"], "a value must be a number, got 'x'"),
         (["-n", "9"], "the following arguments are required: -m"),
-        (["-n", "9", "-m", "4", "--loss", "1"], "`loss` must be in (0, 1), got '1'"),
+        (["-n", "9", "-m", "4", "--passes", "few"], "`passes` must be a finite number, got 'few'"),
+        (["-n", "9", "-m", "4", "--passes", "0.5"], "`passes` must be None"),
+        (["-n", "9", "-m", "4", "--union", "two-bounds"], "--union needs --correction clopper"),
+        (["-n", "9", "-m", "4", "--eta", "0.01"], "--eta needs --correction clopper-pearson, got"),
+        (["-n", "9", "-m", "4", "--correction", "clopper-pearson"], "plan() needs `n_classes`"),
         (["-n", "9", "-m", "4", "--plot", "plan.xyz"], "the output must end in"),
         (["-n", "9", "-m", "4", "--plot", "nowhere/plan.png"], "in a folder that exists"),
+        (["-n", "9", "-m", "4", "8", "--plot", "plan.png"], "--plot draws one ball and level"),
     ],
 )
 def test_plans_that_cannot_be_meant(folder, capsys, options, message):

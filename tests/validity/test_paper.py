@@ -62,7 +62,7 @@ ALPHA, ETA = Fraction(1, 5), "0.01"
 def public(name, samples, known, rest):
     """Return the sets of the public interface."""
     true, test = samples.calibration[known], samples.test[rest]
-    paper = {"correction": "clopper-pearson", "eta": ETA}
+    paper = {"correction": "clopper-pearson", "eta": ETA, "p": "0.6"}
     plain = {"alpha": ALPHA, "eta": ETA}
     rules = {
         "RSCP, uncorrected": baselines.RSCP(CERTIFICATE, correction="none", **plain),
@@ -71,7 +71,7 @@ def public(name, samples, known, rest):
         "CAS, uncorrected": baselines.CAS(CERTIFICATE, correction="none", **plain),
         "CAS": baselines.CAS(CERTIFICATE, **plain),
         "CAS, test-time": baselines.CAS(CERTIFICATE, robust_at="test", **plain),
-        "BinCP, uncorrected": bincp.BinCP(CERTIFICATE, alpha=ALPHA, correction="none"),
+        "BinCP, uncorrected": bincp.BinCP(CERTIFICATE, alpha=ALPHA, p="0.6", correction="none"),
         "BinCP, as printed": bincp.BinCP(CERTIFICATE, alpha=ALPHA, **paper),
         "BinCP, ghost": bincp.BinCP(CERTIFICATE, alpha=ALPHA, union="ghost", **paper),
         "BinCP, mixture": bincp.BinCP(CERTIFICATE, alpha=ALPHA),
