@@ -210,7 +210,7 @@ class TestGraphScores:
         tuning = torch.from_numpy(logits).softmax(1).numpy()[np.arange(12), task.labels]
         for phase, scores_of_phase in (("calibration", calibration), ("tuning", tuning)):
             for node, label, own in zip(task.nodes, task.labels, scores_of_phase, strict=True):
-                # The noise of the node's own: keyed by (node, neighbour), so no two nodes share any.
+                # Keyed by (node, neighbour), so no two nodes share any noise.
                 ids = node * n + np.arange(n)
                 noisy = noise.draw(
                     task.smoothing, graph.attributes, 5, phase=phase, indices=ids, **options
