@@ -50,6 +50,7 @@ from bincp.calibration import (
     Plan,
     RobustRiskControl,
     SequentialRule,
+    SequentialTracker,
     one_sample,
     plan,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "Plan",
     "RobustRiskControl",
     "SequentialRule",
+    "SequentialTracker",
     "TrivialSetWarning",
     "balls",
     "bernstein_lower",

@@ -7,15 +7,18 @@ cdef void sequential_exits(
     const int32_t *accept, const int32_t *reject, int32_t m, const double *p, const double *q,
     Py_ssize_t n, double *scratch, double *refused, double *accepted, double *draws) noexcept nogil
 
-# Row r of hits is the next draw of input inputs[r]; draws has an entry for each of n_inputs inputs,
+# Entry l of the boundaries of label y is accept[l n_rules + y], where n_rules is n_labels; one rule for
+# all labels has n_rules 1. Row r of hits is the next draw of input inputs[r]; draws has an entry for each of n_inputs inputs,
 # counts and exits (-1 while undecided) have n_labels for each. Returns how many rows were played: all,
 # or those before the first whose input does not exist or has had its m draws.
 cdef Py_ssize_t sequential_replay(
-    const int32_t *accept, const int32_t *reject, int32_t m, const unsigned char *hits,
-    const int64_t *inputs, Py_ssize_t n_rows, Py_ssize_t n_inputs, Py_ssize_t n_labels,
+    const int32_t *accept, const int32_t *reject, int32_t m, Py_ssize_t n_rules,
+    const unsigned char *hits, const int64_t *inputs, Py_ssize_t n_rows, Py_ssize_t n_inputs, Py_ssize_t n_labels,
     int32_t *draws, int32_t *counts, int32_t *exits) noexcept nogil
 
-# Label y has all its m draws in the bytes of hits from y m on, in their order; accepted[y] is 0 or 1.
+# Label y of input i has all its m draws in the bytes of hits from (i n_labels + y) m on, in their
+# order; accepted[i n_labels + y] becomes 0 or 1. The boundaries are as for sequential_replay.
 cdef void sequential_decide(
-    const int32_t *accept, const int32_t *reject, int32_t m, const unsigned char *hits,
-    Py_ssize_t n_labels, unsigned char *accepted) noexcept nogil
+    const int32_t *accept, const int32_t *reject, int32_t m, Py_ssize_t n_rules,
+    const unsigned char *hits, Py_ssize_t n_inputs, Py_ssize_t n_labels,
+    unsigned char *accepted) noexcept nogil

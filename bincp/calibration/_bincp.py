@@ -1,16 +1,15 @@
 """BinCP: calibration of the threshold pair (p, tau), and prediction by integer comparison."""
 
-import copy
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from os import PathLike
-from typing import Any, Generic, NoReturn, Self, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores
+from bincp._utils.arrays import ArrayLike, Scores, as_probabilities, as_scores
 from bincp._utils.levels import Level, as_fraction, check_level
 from bincp._utils.validation import check_integer, check_threshold
 from bincp.calibration import _storage
@@ -19,61 +18,28 @@ from bincp.calibration._arguments import (
     check_label_shape,
     check_passes,
     check_test_samples,
-    check_test_scores,
 )
+from bincp.calibration._attributes import Configured, Shown, fitted
 from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._early_stopping import default_spread, rederived
 from bincp.calibration._fitting import Task, fit, fit_exact
-from bincp.calibration._sequential import SequentialRule, decide_in_order
+from bincp.calibration._prediction import sets_from_counts, sets_from_scores
+from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
-from bincp.counting import decide
-from bincp.errors import CertificateError, NotCalibratedError, TrivialSetWarning
+from bincp.errors import NotCalibratedError, TrivialSetWarning
 
 __all__ = ["BinCP", "one_sample"]
-
 
 T = TypeVar("T")
 
 
-class _Shown(Generic[T]):
-    """A read-only attribute that shows a field of the settings or of the decision rule."""
-
-    def __init__(self, read: Callable[[Any], T]) -> None:
-        self._read = read
-
-    @overload
-    def __get__(self, owner: None, cls: type) -> Self: ...
-    @overload
-    def __get__(self, owner: object, cls: type) -> T: ...
-    def __get__(self, owner: object | None, cls: type) -> Self | T:
-        return self if owner is None else self._read(owner)
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __set__(self, owner: object, value: object) -> NoReturn:
-        raise AttributeError(
-            f"`{self._name}` of a {type(owner).__name__} is read-only, got {value!r}; "
-            "make a new object, or calibrate"
-        )
+def _fitted(read: Callable[[DecisionRule], T]) -> Shown[T]:
+    return fitted(read)
 
 
-def _setting(read: Callable[[Settings], T]) -> _Shown[T]:
-    return _Shown(lambda owner: read(owner._settings))
-
-
-def _fitted(read: Callable[[DecisionRule], T]) -> _Shown[T]:
-    def of(owner: "BinCP") -> T:
-        if owner._rule is None:
-            raise AttributeError("a BinCP has its fitted attributes only after calibration")
-        return read(owner._rule)
-
-    return _Shown(of)
-
-
-class BinCP:
+class BinCP(Configured):
     """Robust conformal prediction with a single binary certificate.
 
     Calibration takes sampled scores of the true labels under randomised smoothing, and finds a
@@ -231,19 +197,7 @@ class BinCP:
     array([ True, False, False])
     """
 
-    _certificate: Certificate | None
-    _settings: Settings
     _rule: DecisionRule | None
-
-    certificate = _Shown[Certificate | None](lambda owner: owner._certificate)
-    alpha = _setting(lambda settings: settings.alpha)
-    p = _setting(lambda settings: settings.p)
-    tau = _setting(lambda settings: settings.tau)
-    correction = _setting(lambda settings: settings.correction)
-    union = _setting(lambda settings: settings.union)
-    eta = _setting(lambda settings: settings.eta)
-    delta = _setting(lambda settings: settings.delta)
-    passes = _setting(lambda settings: settings.passes)
 
     tau_ = _fitted(lambda rule: rule.tau)
     min_count_ = _fitted(lambda rule: rule.min_count)
@@ -311,14 +265,6 @@ class BinCP:
         return (
             f"BinCP({settings}, tau_={rule.tau!r}, {counts}, n_calibration_={rule.n_calibration})"
         )
-
-    @property
-    def certificate_description(self) -> dict[str, Any]:
-        """The description that `Certificate.describe` returns, also where only that was loaded."""
-        if self.certificate is not None:
-            return self.certificate.describe()
-        assert self._rule is not None  # it was loaded
-        return copy.deepcopy(self._rule.certificate)
 
     # ---- calibration ------------------------------------------------------------------------
 
@@ -446,12 +392,7 @@ class BinCP:
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        rule = self._calibrated()
-        checked = as_scores("scores", scores)
-        check_test_scores(checked, rule.dtype, rule.n_classes, rule.n_test_samples)
-        if rule.boundaries is not None:
-            return decide_in_order(rule.boundaries, checked, rule.tau)
-        return decide(checked, rule.tau, rule.min_count)
+        return sets_from_scores(self._calibrated(), scores)
 
     def predict_set_from_counts(
         self, counts: ArrayLike, *, n_samples: int
@@ -491,17 +432,7 @@ class BinCP:
         >>> rule.predict_set_from_counts([[50, 24, 23]], n_samples=50)
         array([[ True,  True, False]])
         """
-        rule = self._calibrated()
-        refuse_counts(rule)
-        drawn = check_integer("n_samples", n_samples, low=1)
-        if drawn != rule.n_test_samples:
-            raise ValueError(
-                f"`n_samples` must be the m' = {rule.n_test_samples} calibrated for, got {drawn}; "
-                "calibrate takes another m' as n_test_samples"
-            )
-        checked = as_counts("counts", counts, high=drawn)
-        check_label_shape("counts", checked.shape, rule.n_classes)
-        return np.asarray(checked >= rule.least)
+        return sets_from_counts(self._calibrated(), counts, n_samples)
 
     def predict_set_exact(self, probabilities: ArrayLike) -> npt.NDArray[np.bool_]:
         """Return the prediction sets of inputs with exact probabilities.
@@ -647,17 +578,9 @@ class BinCP:
         --------
         See `save`.
         """
-        return cls._with_rule(*_storage.read(path))
+        return cls._with_rule(*_storage.read_as(DecisionRule, path))
 
     # ---- steps ------------------------------------------------------------------------------
-
-    def _require_certificate(self) -> Certificate:
-        if self.certificate is None:
-            raise CertificateError(
-                "this loaded BinCP holds its certificate by description only; "
-                "make a new BinCP to calibrate again"
-            )
-        return self.certificate
 
     def _check_classes(self, n_classes: int | None) -> int | None:
         if n_classes is not None:
@@ -692,16 +615,6 @@ def _warn_if_trivial(rule: DecisionRule, certificate: Certificate) -> None:
             f"every label will be in every prediction set: {cause}",
             TrivialSetWarning,
             stacklevel=3,
-        )
-
-
-def refuse_counts(rule: DecisionRule) -> None:
-    """Refuse counts of all draws for a rule that was calibrated for another test."""
-    if rule.boundaries is not None:
-        raise ValueError(
-            "`counts` must not decide for a rule that stops early: it was calibrated for its "
-            "boundaries, and the count of all m' draws would lose coverage; give predict_set the "
-            "scores in the order of their draws, or calibrate with passes=None for counts"
         )
 
 

@@ -8,6 +8,7 @@ from bincp._core._binomial import cp_lower
 from bincp._utils.arrays import round_to
 from bincp._utils.levels import float_below, success_rank
 from bincp._utils.validation import MAX_COUNT
+from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._clopper_pearson import (
     CORRECTIONS,
     UNIONS,
@@ -25,11 +26,24 @@ Checks = Iterator[tuple[str, bool]]
 _ALL_OR_NONE = "the fields of sampled scores must be all given or all null"
 
 
-def contradiction(rule: DecisionRule) -> str | None:
+def contradiction(rule: DecisionRule | ClassRules) -> str | None:
     """Return the first contradiction between the fields, None if they agree."""
+    if isinstance(rule, ClassRules):
+        return _contradiction_of_a_class(rule)
     for contradicted, agrees in _checks(rule):
         if not agrees:
             return contradicted
+    return None
+
+
+def _contradiction_of_a_class(rules: ClassRules) -> str | None:
+    if not rules.made:
+        return "`classes` must hold the rule of a class with calibration points"
+    for label, rule in enumerate(rules.rules):
+        if rule is not None and (found := contradiction(rule)) is not None:
+            return f"class {label}: {found}"
+    if not rules.made[0].is_sampled:
+        return "`classes` must be calibrated on sampled scores"
     return None
 
 

@@ -78,6 +78,20 @@ class DecisionRule:
         return self.min_count is not None
 
     @property
+    def stops_early(self) -> bool:
+        """Whether a label may be decided before all m' draws."""
+        return self.boundaries is not None
+
+    @property
+    def tests(self) -> SequentialRule:
+        """The test that decides any label draw by draw: the boundaries, or the curtailed count."""
+        if self.boundaries is not None:
+            return self.boundaries
+        assert self.min_count is not None
+        assert self.n_test_samples is not None
+        return SequentialRule.curtailed(self.min_count, self.n_test_samples)
+
+    @property
     def least(self) -> float:
         """The least count, or the least exact probability, that is accepted."""
         least = self.certified_p if self.min_count is None else self.min_count

@@ -111,7 +111,9 @@ def _largest_within(scores: Scores, losses: Losses, budget: int) -> float:
 def _total(losses: Losses, counts: Counts) -> int:
     """Add up the losses of all counts, exactly."""
     parts = range(0, len(counts), _EXACT_TERMS)
-    return sum(int(losses.take(counts[i : i + _EXACT_TERMS]).sum()) for i in parts)
+    # Where another thread writes to the scores, a count put together from two reads can exceed m.
+    taken = (losses.take(counts[i : i + _EXACT_TERMS], mode="clip") for i in parts)
+    return sum(int(part.sum()) for part in taken)
 
 
 def _bracket(

@@ -1,28 +1,40 @@
 """Class-conditional (Mondrian) calibration: a rule for each class, so that each is covered."""
 
 import warnings
-from typing import Any, Self
+from collections.abc import Callable
+from itertools import pairwise
+from os import PathLike
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_scores
+from bincp._utils.arrays import ArrayLike, as_counts, as_scores
+from bincp._utils.levels import Level
 from bincp._utils.validation import check_integer
-from bincp.calibration._arguments import (
-    check_calibration_shape,
-    check_test_samples,
-    check_test_scores,
-)
+from bincp.calibration import _storage
+from bincp.calibration._arguments import check_calibration_shape, check_test_samples
+from bincp.calibration._attributes import Configured, Shown, fitted
 from bincp.calibration._bincp import BinCP
-from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._class_rules import ClassRules
+from bincp.calibration._class_triviality import trivial_classes
+from bincp.calibration._fitting import Task, fit
+from bincp.calibration._prediction import sets_from_counts, sets_from_scores
+from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate
-from bincp.counting import check_no_nan, decide
+from bincp.counting import check_no_nan
 from bincp.errors import NotCalibratedError, TrivialSetWarning
 
 __all__ = ["MondrianBinCP"]
 
+T = TypeVar("T")
 
-class MondrianBinCP:
+
+def _fitted(read: Callable[[ClassRules], T]) -> Shown[T]:
+    return fitted(read)
+
+
+class MondrianBinCP(Configured):
     """Robust conformal prediction with a coverage guarantee for each class.
 
     Each class is calibrated on its own points and decides about its own label. A class without
@@ -40,9 +52,11 @@ class MondrianBinCP:
     n_classes : int
         K; never inferred from labels.
     **options
-        The options of `BinCP`: alpha, p, tau, correction, union, eta, guarantee. With
+        The options of `BinCP`: alpha, p, tau, correction, union, eta, guarantee, passes. With
         "clopper-pearson" and the union "per-bound" a class of n_y points spends eta / (n_y + 1) on
-        each bound.
+        each bound. With `passes` each class has boundaries of its own. A number of passes bounds
+        those of each class on its own, while an input is drawn until its last label is decided, so
+        that it may take a little more.
 
     Attributes
     ----------
@@ -50,15 +64,25 @@ class MondrianBinCP:
         The calibrated rule of each class; None for a class without calibration points.
     tau_ : ndarray of float64, shape (K,)
         Thresholds; -inf for a class without calibration points, or with too few.
+    min_count_ : ndarray of int64, shape (K,)
+        k, the least count that is accepted; 0 for a class without calibration points.
     n_calibration_ : ndarray of int64, shape (K,)
         Calibration points of each class.
-    n_test_samples_ : int
-        m'.
+    n_samples_, n_test_samples_ : int
+        m and m'.
+    n_classes_ : int
+        K.
     dtype_ : str
         Dtype of the scores.
+    boundaries_ : tuple of SequentialRule, length K, or None
+        When the label of each class is accepted or refused; None where all are decided by the
+        counts of all m' draws.
 
     Notes
     -----
+    Each class size has a search of its own for the best rule, some 0.1 s in the default correction.
+    Classes of equal size share it.
+
     Threads may predict with one object at the same time, also while another thread calibrates it:
     `calibrate` replaces all rules at once, at its end.
 
@@ -78,17 +102,37 @@ class MondrianBinCP:
     array([[ True, False]])
     """
 
-    _fit: "_Fit | None"
+    _rule: ClassRules | None
+    _n_classes: int
+
+    n_classes = Shown[int](lambda owner: owner._n_classes)
+
+    tau_ = _fitted(lambda rules: rules.tau.copy())
+    min_count_ = _fitted(lambda rules: rules.least.copy())
+    n_calibration_ = _fitted(lambda rules: rules.n_calibration.copy())
+    n_samples_ = _fitted(lambda rules: rules.n_samples)
+    n_test_samples_ = _fitted(lambda rules: rules.n_test_samples)
+    n_classes_ = _fitted(lambda rules: rules.n_classes)
+    dtype_ = _fitted(lambda rules: rules.dtype)
+    _rules_of_classes = _fitted(lambda rules: rules.rules)
+    boundaries_ = _fitted(lambda rules: rules.tests if rules.stops_early else None)
 
     def __init__(self, certificate: Certificate, *, n_classes: int, **options: Any) -> None:
-        self.n_classes = check_integer("n_classes", n_classes, low=1)
-        self.certificate = certificate
-        self._options = options
-        self._fit = None
-        self.alpha = self._new_rule().alpha  # checks certificate and options
+        self._n_classes = check_integer("n_classes", n_classes, low=1)
+        self._settings = BinCP(certificate, **options)._settings  # checks both
+        self._certificate = certificate
+        self._rule = None
+
+    @classmethod
+    def _with_rules(cls, rules: ClassRules, certificate: Certificate | None) -> "MondrianBinCP":
+        """Return a calibrated object."""
+        made = cls.__new__(cls)
+        made._n_classes, made._certificate, made._rule = rules.n_classes, certificate, rules
+        made._settings = rules.made[0].settings
+        return made
 
     def __repr__(self) -> str:
-        state = "not calibrated" if self._fit is None else f"tau_={self._fit.tau!r}"
+        state = "not calibrated" if self._rule is None else f"tau_={self._rule.tau!r}"
         return f"MondrianBinCP(n_classes={self.n_classes}, alpha={self.alpha}, {state})"
 
     @property
@@ -96,34 +140,8 @@ class MondrianBinCP:
         """The calibrated rule of each class; None for a class without calibration points."""
         return [
             None if rule is None else BinCP._with_rule(rule, self.certificate)
-            for rule in self._fitted.rules
+            for rule in self._rules_of_classes
         ]
-
-    @property
-    def tau_(self) -> npt.NDArray[np.float64]:
-        """Thresholds, shape (K,)."""
-        return self._fitted.tau.copy()
-
-    @property
-    def n_calibration_(self) -> npt.NDArray[np.int64]:
-        """Calibration points of each class, shape (K,)."""
-        return self._fitted.n_calibration.copy()
-
-    @property
-    def n_test_samples_(self) -> int:
-        """The number of samples m' at prediction."""
-        return self._fitted.m_test
-
-    @property
-    def dtype_(self) -> str:
-        """Dtype of the scores."""
-        return self._fitted.dtype
-
-    @property
-    def _fitted(self) -> "_Fit":
-        if self._fit is None:
-            raise AttributeError("a MondrianBinCP has its fitted attributes only after calibration")
-        return self._fit
 
     def calibrate(
         self, true_scores: ArrayLike, labels: ArrayLike, *, n_test_samples: int | None = None
@@ -147,7 +165,8 @@ class MondrianBinCP:
         Warns
         -----
         TrivialSetWarning
-            If the labels of some classes will be in every set; the message counts and names them.
+            If the labels of some classes will be in every set; the message counts these classes,
+            and names the cause and the cure.
 
         Raises
         ------
@@ -155,7 +174,10 @@ class MondrianBinCP:
             If the labels are not integers.
         ValueError
             If shapes do not fit, the dtype is wrong, a score is NaN, or a label is out of range.
+        CertificateError
+            If the object was loaded from a file and has no certificate, see `load`.
         """
+        certificate = self._require_certificate()
         scores = as_scores("true_scores", true_scores)
         check_calibration_shape(scores, "(n, m)")
         check_no_nan(scores)  # here, for the places in a class are not those in the argument
@@ -163,14 +185,18 @@ class MondrianBinCP:
         if y.shape != scores.bits.shape[:1]:
             raise ValueError(f"`labels` must have shape {scores.bits.shape[:1]}, got {y.shape}")
         m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
-        one = self._new_rule()
-        rules = tuple(
-            _rule_of_class(one, scores.rows(np.flatnonzero(y == label)), m_test)
-            for label in range(self.n_classes)
+        order = np.argsort(y, kind="stable")
+        starts = np.searchsorted(y[order], np.arange(self.n_classes + 1))
+        self._rule = rules = ClassRules(
+            tuple(
+                fit(Task(certificate, self._settings, scores.rows(order[start:end]), m_test, 1))
+                if start < end
+                else None
+                for start, end in pairwise(starts)
+            )
         )
-        n_calibration = np.bincount(y, minlength=self.n_classes)
-        self._fit = fit = _Fit(rules, n_calibration, m_test, scores.dtype)
-        self._warn_if_trivial(fit)
+        if (causes := trivial_classes(rules, certificate)) is not None:
+            warnings.warn(causes, TrivialSetWarning, stacklevel=2)
         return self
 
     def predict_set(self, scores: ArrayLike) -> npt.NDArray[np.bool_]:
@@ -179,7 +205,8 @@ class MondrianBinCP:
         Parameters
         ----------
         scores : array_like, shape (n, K, m')
-            m' sampled scores of each label of each input, of the dtype calibrated with.
+            m' sampled scores of each label of each input, of the dtype calibrated with. Rules with
+            `boundaries_` look at them one by one, so they must be in the order of the draws.
 
         Returns
         -------
@@ -193,48 +220,158 @@ class MondrianBinCP:
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        fit = self._fit
-        if fit is None:
-            raise NotCalibratedError("call calibrate() before predicting")
-        checked = as_scores("scores", scores)
-        check_test_scores(checked, fit.dtype, self.n_classes, fit.m_test)
-        return decide(checked, fit.tau, fit.min_count)
+        return sets_from_scores(self._calibrated("predicting"), scores)
 
-    def _new_rule(self) -> BinCP:
-        return BinCP(self.certificate, **self._options)
+    def predict_set_from_counts(
+        self, counts: ArrayLike, *, n_samples: int
+    ) -> npt.NDArray[np.bool_]:
+        """Return the prediction sets of inputs with exceedance counts.
 
-    def _warn_if_trivial(self, fit: "_Fit") -> None:
-        always = [label for label, rule in enumerate(fit.rules) if rule is None or rule.accepts_all]
-        if always:
-            named = ", ".join(map(str, always[:5])) + (", ..." if len(always) > 5 else "")
-            warnings.warn(
-                f"the labels of {len(always)} of {self.n_classes} classes will be in every "
-                f"prediction set: class {named}, the first with {fit.n_calibration[always[0]]} "
-                "calibration points; more points of these classes, a smaller radius or a larger "
-                "alpha would fix it",
-                TrivialSetWarning,
-                stacklevel=3,
-            )
+        Parameters
+        ----------
+        counts : array_like of int, shape (n, K)
+            How many of the scores of label y reach ``tau_[y]``, compared in the dtype calibrated
+            with; in [0, m'].
+        n_samples : int
+            Number of scores of each label that were counted. It must be the m' calibrated for.
 
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
 
-class _Fit:
-    """The rules of all classes, and what they have in common."""
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        TypeError
+            If the counts or `n_samples` are not integers.
+        ValueError
+            If the rules stop early, `n_samples` is not m', a count is outside [0, m'], or the shape
+            is wrong.
 
-    def __init__(
-        self,
-        rules: tuple[DecisionRule | None, ...],
-        n_calibration: npt.NDArray[np.int64],
-        m_test: int,
-        dtype: str,
-    ) -> None:
-        self.rules = rules
-        self.n_calibration = n_calibration
-        self.m_test = m_test
-        self.dtype = dtype
-        self.tau = np.array([-np.inf if rule is None else rule.tau for rule in rules])
-        self.min_count = np.array([0 if rule is None else rule.min_count for rule in rules])
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rule = bincp.MondrianBinCP(certificate, n_classes=2, correction="none")
+        >>> rule = rule.calibrate(np.ones((99, 50)), np.arange(99) % 2)
+        >>> rule.min_count_
+        array([27, 27])
+        >>> rule.predict_set_from_counts([[50, 26], [26, 27]], n_samples=50)
+        array([[ True, False],
+               [False,  True]])
+        """
+        return sets_from_counts(self._calibrated("predicting"), counts, n_samples)
 
+    def sequential_rule(self, *, spread: Level | None = None) -> tuple[SequentialRule, ...]:
+        """Return a test for each class that stops drawing early and keeps the guarantee.
 
-def _rule_of_class(one: BinCP, scores: Scores, m_test: int) -> DecisionRule | None:
-    """Return the rule of a class from its scores; None where it has no points."""
-    return one._fit(scores, 1, m_test) if len(scores.bits) else None
+        Parameters
+        ----------
+        spread : int, float, str, Decimal or Fraction, optional
+            As in `BinCP.sequential_rule`, for every class.
+
+        Returns
+        -------
+        tuple of SequentialRule, length K
+            The boundaries of each label. `bincp.SequentialTracker` plays the draws of all labels by
+            them. A class without calibration points accepts its label at once.
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        TypeError, ValueError, CertificateError
+            As in `BinCP.sequential_rule`.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rng = np.random.default_rng(0)
+        >>> rule = bincp.MondrianBinCP(certificate, n_classes=2, passes="auto")
+        >>> rule = rule.calibrate(rng.normal(1, 0.3, (200, 16)), np.arange(200) % 2)
+        >>> labels = bincp.SequentialTracker(rule.sequential_rule(), (1, 2))
+        >>> scores = rng.normal([[1], [-1]], 0.3, (1, 2, 16))
+        >>> labels.update(scores >= rule.tau_[:, None])
+        >>> labels.accepted
+        array([[ True, False]])
+        >>> bool((labels.exits < 16).all())
+        True
+        """
+        rules = self._calibrated("predicting")
+        if spread is None and rules.stops_early:
+            return rules.tests
+        return tuple(
+            test
+            if rule is None
+            else BinCP._with_rule(rule, self.certificate).sequential_rule(spread=spread)
+            for rule, test in zip(rules.rules, rules.tests, strict=True)
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the rules of all classes to one file of versioned JSON; they load back exactly.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, as in `BinCP.save`.
+
+        Raises
+        ------
+        NotCalibratedError
+            If nothing has been calibrated.
+        TypeError
+            If `path` is no path.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np, pathlib, tempfile
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rule = bincp.MondrianBinCP(certificate, n_classes=2)
+        >>> scores = np.random.default_rng(0).normal(1, 0.3, (200, 16))
+        >>> rule = rule.calibrate(scores, np.arange(200) % 2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rule.save(pathlib.Path(folder, "rules.json"))
+        ...     loaded = bincp.MondrianBinCP.load(pathlib.Path(folder, "rules.json"))
+        >>> bool((loaded.tau_ == rule.tau_).all())
+        True
+        """
+        _storage.write(path, self._calibrated("save()"))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "MondrianBinCP":
+        """Read the rules that `save` wrote.
+
+        They predict as the saved ones did. As with `BinCP.load`, the certificate is there again if
+        bincp knows its smoothing scheme and ball by itself; otherwise `certificate` is None.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        MondrianBinCP
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        TypeError
+            If `path` is no path.
+        ValueError
+            If it holds no rules of classes, is damaged, or was written by another version.
+
+        Examples
+        --------
+        See `save`.
+        """
+        return cls._with_rules(*_storage.read_as(ClassRules, path))
+
+    def _calibrated(self, before: str) -> ClassRules:
+        if self._rule is None:
+            raise NotCalibratedError(f"call calibrate() before {before}")
+        return self._rule

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bincp import balls, smoothing
+from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._loss_proof import proves
 from bincp.calibration._sequential import SequentialRule
@@ -17,7 +18,7 @@ from bincp.errors import CertificateError
 _TOLERANCE = 1e-9
 
 
-def certificate_of(rule: DecisionRule) -> Certificate | None:
+def certificate_of(rule: DecisionRule | ClassRules) -> Certificate | None:
     """Return the certificate that a rule was made with, None if it cannot be known.
 
     It is known where the description names a pair of classes of bincp with their parameters, and
@@ -29,11 +30,22 @@ def certificate_of(rule: DecisionRule) -> Certificate | None:
         If the certificate of the pair proves less than the rule took from it, or the losses do not
         pay for the refusals of the test.
     """
-    certificate = _described(rule.certificate)
-    if certificate is not None and rule.losses is not None:
-        _check_losses(rule, certificate)
-    if certificate is None or rule.certified_p is None:
-        return certificate
+    rules = rule.made if isinstance(rule, ClassRules) else [rule]
+    certificate = _described(rules[0].certificate)
+    if certificate is None:
+        return None
+    # Classes of equal size have equal losses: each pair is proven once.
+    paid = {(one.losses, one.tests) for one in rules if one.losses is not None}
+    for losses, test in paid:
+        _check_losses(losses, test, certificate)
+    gives = [_gives(certificate, one) for one in rules]  # each is checked, also after a no
+    return certificate if all(gives) else None
+
+
+def _gives(certificate: Certificate, rule: DecisionRule) -> bool:
+    """Whether a certificate has the value that a rule took; a smaller one is refused."""
+    if rule.certified_p is None:
+        return True
     start = rule.p if rule.p_lower is None else rule.p_lower
     assert start is not None
     certified = min(certificate.lower(start), start)
@@ -42,14 +54,11 @@ def certificate_of(rule: DecisionRule) -> Certificate | None:
             f"`certified_p_` must be what {certificate!r} proves, {certified!r}, "
             f"got {rule.certified_p!r}"
         )
-    return certificate if rule.certified_p >= certified - _TOLERANCE else None
+    return rule.certified_p >= certified - _TOLERANCE
 
 
-def _check_losses(rule: DecisionRule, certificate: Certificate) -> None:
-    assert rule.min_count is not None
-    assert rule.n_test_samples is not None
-    test = rule.boundaries or SequentialRule.curtailed(rule.min_count, rule.n_test_samples)
-    if not proves(np.array(rule.losses), test, certificate):
+def _check_losses(losses: tuple[int, ...], test: SequentialRule, certificate: Certificate) -> None:
+    if not proves(np.array(losses), test, certificate):
         raise ValueError(
             "`losses_` must pay for the refusals of `min_count_` or `boundaries_` under "
             f"{certificate!r}, got losses that do not"

@@ -12,9 +12,10 @@ computed exactly, and takes the place of the binomial tail.
 
 import copy
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from threading import RLock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -290,18 +291,27 @@ class SequentialTracker:
 
     Parameters
     ----------
-    rule : SequentialRule
-        The boundaries.
+    rule : SequentialRule or sequence of K of them
+        The boundaries: the same for every label, or those of each, as
+        `MondrianBinCP.sequential_rule` returns them. All are for the same m'.
     shape : int or tuple of int
         Of the labels. The first axis is that of the inputs: the labels along the others share their
-        draws, so an input is decided with its last label.
+        draws, so an input is decided with its last label. (n, K) where each label has boundaries of
+        its own.
 
     Attributes
     ----------
-    rule : SequentialRule
+    rule : SequentialRule or tuple of K of them
         The boundaries.
     shape : tuple of int
         Of the labels.
+
+    Raises
+    ------
+    TypeError
+        If `rule` is neither a SequentialRule nor a sequence of them, or `shape` not of integers.
+    ValueError
+        If the rules are for different m', their number is not K, or a size is below 1.
 
     Examples
     --------
@@ -316,17 +326,24 @@ class SequentialTracker:
     (array([ True, False]), array([3, 0], dtype=int32), array([4, 2], dtype=int32))
     """
 
-    def __init__(self, rule: SequentialRule, shape: int | tuple[int, ...]) -> None:
-        self.rule = rule
+    def __init__(self, rule: "Tests", shape: int | tuple[int, ...]) -> None:
+        self._boundaries = bounds = _Boundaries(rule)
+        self.rule = rule if isinstance(rule, SequentialRule) else bounds.rules
         sizes = shape if isinstance(shape, tuple) else (shape,)
         self.shape = tuple(check_integer("shape", size, low=1) for size in sizes)
         if not self.shape:
             raise ValueError(f"`shape` must have at least one axis, got {shape!r}")
         n, n_labels = self.shape[0], math.prod(self.shape[1:])
-        at_once = rule.accept[0] <= 0 or rule.reject[0] >= 0
+        if self.rule is bounds.rules and self.shape[1:] != (len(bounds.rules),):
+            raise ValueError(
+                f"`shape` must be (n, K) for the boundaries of K = {len(bounds.rules)} labels, "
+                f"got {shape!r}"
+            )
+        at_once = (bounds.accept[0] <= 0) | (bounds.reject[0] >= 0)
         self._draws = np.zeros(n, np.int32)
         self._counts = np.zeros((n, n_labels), np.int32)
-        self._exits = np.full((n, n_labels), 0 if at_once else -1, np.int32)
+        self._exits = np.empty((n, n_labels), np.int32)
+        self._exits[:] = np.where(at_once, 0, -1)
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -399,8 +416,10 @@ class SequentialTracker:
     @property
     def accepted(self) -> BoolArray:
         """Which labels are decided and accepted."""
+        bounds = self._boundaries
         with self._lock:
-            accepted = (self._exits >= 0) & (self._counts >= self.rule.accept[self._exits])
+            least = bounds.accept[self._exits, bounds.columns]
+            accepted = (self._exits >= 0) & (self._counts >= least)
         return accepted.reshape(self.shape)
 
     @property
@@ -430,13 +449,14 @@ class SequentialTracker:
             inputs = self.undecided
             draws = self._draws[inputs]
             live, counts = self._exits[inputs] < 0, self._counts[inputs]
-        accepting, rejecting = self.rule._earliest
+        bounds = self._boundaries
+        accepting, rejecting = bounds.earliest
         # Decided labels have stale counts: any value inside the tables will do for them.
         misses = np.maximum(draws[:, None] - counts, 0)
-        earliest = np.minimum(accepting[misses], rejecting[counts])
+        earliest = np.minimum(accepting[misses, bounds.columns], rejecting[counts, bounds.columns])
         last = np.where(live, earliest, 0).max(axis=1, initial=0)
         numbers = np.maximum(last - draws, draws // _SHARE_OF_A_ROUND)
-        return inputs, np.minimum(numbers, self.rule.n_test_samples - draws)
+        return inputs, np.minimum(numbers, bounds.n_test_samples - draws)
 
     def _check_inputs(self, inputs: ArrayLike) -> IntArray:
         which = as_counts("inputs", inputs, high=self.shape[0] - 1)
@@ -449,43 +469,75 @@ class SequentialTracker:
         rows = np.ascontiguousarray(hits.reshape(len(inputs), self._counts.shape[1]))
         with self._lock:
             self._check_draws_left(inputs)
-            rule = self.rule
+            bounds = self._boundaries
             _sequential.replay(
-                rule.accept, rule.reject, rows.view(np.uint8), inputs, self._draws, self._counts,
-                self._exits,
+                bounds.accept, bounds.reject, rows.view(np.uint8), inputs, self._draws,
+                self._counts, self._exits,
             )  # fmt: skip
 
     def _check_draws_left(self, inputs: IntArray) -> None:
         """Refuse rows that would give an input more than m' draws, before any of them is taken."""
         named, numbers = np.unique(inputs, return_counts=True)
-        late = self._draws[named] + numbers > self.rule.n_test_samples
+        m_test = self._boundaries.n_test_samples
+        late = self._draws[named] + numbers > m_test
         if late.any():
             raise ValueError(
-                f"`hits` must not hold more than the m' = {self.rule.n_test_samples} draws of an "
+                f"`hits` must not hold more than the m' = {m_test} draws of an "
                 f"input, got {numbers[late][0]} for input {named[late][0]}, which has had "
                 f"{self._draws[named][late][0]}"
             )
 
 
+Tests: TypeAlias = SequentialRule | Sequence[SequentialRule]
+"""The boundaries of every label, or of each."""
+
+
+class _Boundaries:
+    """Boundaries of labels side by side: a column for each label, or one for all of them."""
+
+    def __init__(self, tests: Tests) -> None:
+        rules = tuple(tests) if isinstance(tests, Sequence) else (tests,)
+        for rule in rules:
+            if not isinstance(rule, SequentialRule):
+                raise TypeError(
+                    "`rule` must be a SequentialRule or a sequence of them, "
+                    f"got {type(rule).__name__}"
+                )
+        sizes = sorted({rule.n_test_samples for rule in rules})
+        if len(sizes) != 1:
+            raise ValueError(f"`rule` must be boundaries for one m', got m' = {sizes}")
+        self.rules = rules
+        self.n_test_samples = sizes[0]
+        self.accept = np.stack([rule.accept for rule in rules], axis=1)
+        self.reject = np.stack([rule.reject for rule in rules], axis=1)
+        self.columns = np.arange(len(rules))
+
+    @cached_property
+    def earliest(self) -> tuple[IntArray, IntArray]:
+        """The tables of `SequentialRule._earliest`, a column for each label or one for all."""
+        accepting, rejecting = zip(*(rule._earliest for rule in self.rules), strict=True)
+        return np.stack(accepting, axis=1), np.stack(rejecting, axis=1)
+
+
 # ---- scores ---------------------------------------------------------------------------------
 
 
-def decide_in_order(rule: SequentialRule, scores: Scores, tau: float) -> BoolArray:
-    """Return which labels a rule accepts, from all scores (n, K, m') in the order of the draws.
+def decide_in_order(tests: Tests, scores: Scores, tau: npt.ArrayLike) -> BoolArray:
+    """Return which labels tests accept, from all scores (n, K, m') in the order of the draws.
 
-    All scores are checked, also those after the exit of their label: NaN is refused.
+    Boundaries and tau are the same for every label, or those of each of the K. All scores are
+    checked, also those after the exit of their label: NaN is refused.
     """
     check_no_nan(scores)
+    bounds = _Boundaries(tests)
     n, n_labels, m = scores.bits.shape
     accepted = np.empty((n, n_labels), np.uint8)
-    threshold = round_to(scores.dtype, tau)
+    threshold = round_to(scores.dtype, np.asarray(tau)[..., None])
     step = max(1, _SCORES_AT_ONCE // (n_labels * m))
     for start in range(0, n, step):
         part = slice(start, start + step)
         hits = np.ascontiguousarray(scores.rows(part).values() >= threshold)
-        _sequential.decide(
-            rule.accept, rule.reject, hits.view(np.uint8).reshape(-1, m), accepted[part].reshape(-1)
-        )
+        _sequential.decide(bounds.accept, bounds.reject, hits.view(np.uint8), accepted[part])
     return accepted.view(np.bool_)
 
 

@@ -2,7 +2,8 @@
 
 A field is written and read by one codec, which refuses whatever it would not have written. The
 checksum finds every change of the content, and `_consistency` finds a rule that no calibration
-could have left, whatever its checksum says.
+could have left, whatever its checksum says. The rules of all classes are one document: what they
+share stands once, and each class has its own fields, or null where it has no points.
 """
 
 import hashlib
@@ -11,11 +12,12 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from bincp._utils.arrays import SCORE_DTYPES
 from bincp._utils.files import replace_file
 from bincp._utils.levels import as_fraction, check_level
+from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._consistency import contradiction
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._rebuild import certificate_of
@@ -23,6 +25,7 @@ from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate
 
 FORMAT = "bincp decision rule"
+CLASSES_FORMAT = "bincp decision rules of classes"
 VERSION = 3
 
 
@@ -147,21 +150,37 @@ FITTED = {
 }
 """Fields of `DecisionRule`; their keys have an underscore at the end, as the attributes have."""
 
-_KEYS = {"format", "version", "sha256", "certificate", *SETTINGS, *(f"{name}_" for name in FITTED)}
+_SHARED = {name: FITTED[name] for name in ("n_samples", "n_test_samples", "dtype")}
+_OF_A_CLASS = {name: codec for name, codec in FITTED.items() if name not in (*_SHARED, "n_classes")}
+"""Fields that all classes have in common, and those that each class has of its own."""
 
 
-def write(path: str | os.PathLike[str], rule: DecisionRule) -> None:
-    """Write a decision rule."""
+def _keys(fields: dict[str, _Codec]) -> set[str]:
+    return {f"{name}_" for name in fields}
+
+
+_COMMON = {"format", "version", "sha256", "certificate", *SETTINGS}
+_KEYS = {
+    FORMAT: _COMMON | _keys(FITTED),
+    CLASSES_FORMAT: {*_COMMON, *_keys(_SHARED), "classes"},
+}
+
+
+def write(path: str | os.PathLike[str], rule: DecisionRule | ClassRules) -> None:
+    """Write a decision rule, or those of all classes."""
     target = _checked(path)
-    settings = {
-        name: codec.encode(getattr(rule.settings, name)) for name, codec in SETTINGS.items()
-    }
-    fitted = {f"{name}_": codec.encode(getattr(rule, name)) for name, codec in FITTED.items()}
+    if isinstance(rule, DecisionRule):
+        name, any_rule, fitted = FORMAT, rule, _encoded(rule, FITTED)
+    else:
+        name, any_rule = CLASSES_FORMAT, rule.made[0]
+        classes = [one if one is None else _encoded(one, _OF_A_CLASS) for one in rule.rules]
+        fitted = {**_encoded(any_rule, _SHARED), "classes": classes}
+    settings = any_rule.settings
     content = {
-        "format": FORMAT,
+        "format": name,
         "version": VERSION,
-        "certificate": rule.certificate,
-        **settings,
+        "certificate": any_rule.certificate,
+        **{name: codec.encode(getattr(settings, name)) for name, codec in SETTINGS.items()},
         **fitted,
     }
     document = {**content, "sha256": checksum(content)}
@@ -169,7 +188,9 @@ def write(path: str | os.PathLike[str], rule: DecisionRule) -> None:
     replace_file(target, lambda stream: stream.write(text.encode()))
 
 
-def read(path: str | os.PathLike[str]) -> tuple[DecisionRule, Certificate | None]:
+def read(
+    path: str | os.PathLike[str],
+) -> tuple[DecisionRule | ClassRules, Certificate | None]:
     """Read what `write` wrote, or say what is wrong with the file.
 
     The certificate is None where it cannot be made again from its description.
@@ -177,22 +198,35 @@ def read(path: str | os.PathLike[str]) -> tuple[DecisionRule, Certificate | None
     return parse(_checked(path).read_bytes(), path)
 
 
-def parse(data: bytes, path: str | os.PathLike[str]) -> tuple[DecisionRule, Certificate | None]:
-    """Return the rule and the certificate in the bytes of a file, which messages name."""
+R = TypeVar("R", DecisionRule, ClassRules)
+
+
+def read_as(kind: type[R], path: str | os.PathLike[str]) -> tuple[R, Certificate | None]:
+    """Read rules of one kind; those of the other are refused, with the method that reads them."""
+    rule, certificate = read(path)
+    if not isinstance(rule, kind):
+        wanted, other = ("BinCP", "MondrianBinCP")[:: 1 if kind is DecisionRule else -1]
+        raise ValueError(
+            f"{path}: must be a file that {wanted}.save wrote, got one of {other}.save, "
+            f"which {other}.load reads"
+        )
+    return rule, certificate
+
+
+def parse(
+    data: bytes, path: str | os.PathLike[str]
+) -> tuple[DecisionRule | ClassRules, Certificate | None]:
+    """Return the rules and the certificate in the bytes of a file, which messages name."""
     document = _parsed(path, data)
-    if document.get("format") != FORMAT:
-        raise ValueError(f"{path}: must be a file that BinCP.save wrote, got other JSON")
+    name = document.get("format")
+    if name not in (FORMAT, CLASSES_FORMAT):
+        raise _foreign(path)
     _check_version(path, document.get("version"))
-    for name in sorted(_KEYS):
-        if name not in document:
-            raise _damaged(path, f"`{name}` is missing")
-    for name in document:
-        if name not in _KEYS:
-            raise _damaged(path, f"{name!r} is no field of a decision rule")
+    _check_keys(path, document, _KEYS[name], "")
     content = {name: value for name, value in document.items() if name != "sha256"}
     if document["sha256"] != checksum(content):
         raise _damaged(path, "the content does not have the checksum in `sha256`")
-    rule = _decoded(path, content)
+    rule = _decoded(path, content) if name == FORMAT else _decoded_classes(path, content)
     if (cause := contradiction(rule)) is not None:
         raise _damaged(path, cause)
     try:
@@ -224,7 +258,7 @@ def _parsed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: a bincp decision rule must be JSON: {error}") from None
     if not isinstance(document, dict):
-        raise ValueError(f"{path}: must be a file that BinCP.save wrote, got other JSON")
+        raise _foreign(path)
     return document
 
 
@@ -239,16 +273,65 @@ def _check_version(path: str | os.PathLike[str], version: Any) -> None:
     raise ValueError(f"{path}: version must be {VERSION}, got {version!r}; {cure}")
 
 
-def _decoded(path: str | os.PathLike[str], content: dict[str, Any]) -> DecisionRule:
+def _check_keys(
+    path: str | os.PathLike[str], document: dict[str, Any], wanted: set[str], where: str
+) -> None:
+    for name in sorted(wanted):
+        if name not in document:
+            raise _damaged(path, f"{where}`{name}` is missing")
+    for name in document:
+        if name not in wanted:
+            raise _damaged(path, f"{where}{name!r} is no field of a decision rule")
+
+
+def _encoded(rule: DecisionRule, fields: dict[str, _Codec]) -> dict[str, Any]:
+    return {f"{name}_": codec.encode(getattr(rule, name)) for name, codec in fields.items()}
+
+
+def _fields(
+    path: str | os.PathLike[str],
+    content: dict[str, Any],
+    fields: dict[str, _Codec],
+    end: str = "_",
+    where: str = "",
+) -> dict[str, Any]:
+    """Return the values of fields, whose keys end in `end`; `where` names their class."""
+
     def decode(name: str, codec: _Codec) -> Any:
         try:
             return codec.decode(content[name])
         except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-            raise _damaged(path, f"`{name}`: {error}") from None
+            raise _damaged(path, f"{where}`{name}`: {error}") from None
 
-    settings = Settings(**{name: decode(name, codec) for name, codec in SETTINGS.items()})
-    fitted = {name: decode(f"{name}_", codec) for name, codec in FITTED.items()}
-    return DecisionRule(settings, certificate=decode("certificate", _DESCRIPTION), **fitted)
+    return {name: decode(f"{name}{end}", codec) for name, codec in fields.items()}
+
+
+def _common(path: str | os.PathLike[str], content: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings and the description of the certificate."""
+    settings = Settings(**_fields(path, content, SETTINGS, ""))
+    return {"settings": settings, **_fields(path, content, {"certificate": _DESCRIPTION}, "")}
+
+
+def _decoded(path: str | os.PathLike[str], content: dict[str, Any]) -> DecisionRule:
+    return DecisionRule(**_common(path, content), **_fields(path, content, FITTED))
+
+
+def _decoded_classes(path: str | os.PathLike[str], content: dict[str, Any]) -> ClassRules:
+    common = {**_common(path, content), **_fields(path, content, _SHARED), "n_classes": 1}
+    classes = content["classes"]
+    if not isinstance(classes, list):
+        raise _damaged(path, f"`classes`: {classes!r} is not a list")
+    rules: list[DecisionRule | None] = []
+    for label, fields in enumerate(classes):
+        if fields is None:
+            rules.append(None)
+            continue
+        where = f"class {label}: "
+        if not isinstance(fields, dict):
+            raise _damaged(path, f"{where}{fields!r} is not an object")
+        _check_keys(path, fields, _keys(_OF_A_CLASS), where)
+        rules.append(DecisionRule(**common, **_fields(path, fields, _OF_A_CLASS, where=where)))
+    return ClassRules(tuple(rules))
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -267,6 +350,12 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is beyond the range of doubles")
     return value
+
+
+def _foreign(path: str | os.PathLike[str]) -> ValueError:
+    return ValueError(
+        f"{path}: must be a file that BinCP.save or MondrianBinCP.save wrote, got other JSON"
+    )
 
 
 def _damaged(path: str | os.PathLike[str], cause: str) -> ValueError:

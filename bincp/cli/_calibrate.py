@@ -1,15 +1,14 @@
 """``bincp calibrate``: the decision rule from sampled scores of the true labels."""
 
 import argparse
-from decimal import ROUND_FLOOR
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import as_counts
-from bincp.calibration import BinCP
+from bincp.calibration import BinCP, MondrianBinCP
 from bincp.certificates import certify
 from bincp.cli._arguments import (
     OUTPUTS,
@@ -29,7 +28,11 @@ from bincp.cli._arguments import (
     threshold,
 )
 from bincp.cli._files import has_array, output_file, read_array
-from bincp.cli._report import Report, rounded
+from bincp.cli._report import Report
+from bincp.cli._rules import class_rules_data, class_rules_text, rule_data, rule_text
+
+_OPTIONS = ("alpha", "p", "tau", "correction", "guarantee", "passes")
+"""Options of the command that are those of `BinCP`, whatever the correction is."""
 
 
 def add_calibrate(commands: Any) -> None:
@@ -42,7 +45,8 @@ def add_calibrate(commands: Any) -> None:
         "of its scores reach tau. SCORES holds, for each of n calibration points, m scores\n"
         "of its true label under random noise: an array (n, m) of floats, where larger\n"
         "means better agreement. Or it holds the scores of all K labels, (n, K, m), and\n"
-        "the true labels come from --labels, or from `labels` in the same .npz file.",
+        "the true labels come from --labels, or from `labels` in the same .npz file. With\n"
+        "--mondrian each class gets a rule (tau, k) from its own points.",
         "Example:\n"
         "  bincp calibrate true_scores.npy --smoothing gaussian:sigma=0.25 \\\n"
         "      --ball l2:r=0.12 --n-classes 10 --out rule.json\n"
@@ -55,8 +59,8 @@ def add_calibrate(commands: Any) -> None:
         "--labels",
         type=Path,
         metavar="FILE",
-        help="true labels (n,), integers in [0, K), where SCORES is (n, K, m); a .npz file holds "
-        "`labels` or one array",
+        help="true labels (n,), integers in [0, K), where SCORES is (n, K, m), or (n, m) with "
+        "--mondrian; a .npz file holds `labels` or one array",
     )
     add_spec_arguments(parser)
     parser.add_argument(
@@ -78,10 +82,15 @@ def add_calibrate(commands: Any) -> None:
     add_correction(parser)
     add_guarantee(parser)
     parser.add_argument(
+        "--mondrian",
+        action="store_true",
+        help="calibrate each class on its own points, so that each class is covered",
+    )
+    parser.add_argument(
         "--n-classes",
         type=integer("n_classes"),
         metavar="K",
-        help="number of labels; needed by clopper-pearson where SCORES is (n, m)",
+        help="number of labels; needed by clopper-pearson and by --mondrian where SCORES is (n, m)",
     )
     parser.add_argument(
         "--n-test-samples",
@@ -94,43 +103,60 @@ def add_calibrate(commands: Any) -> None:
 
 
 def _calibrate(arguments: argparse.Namespace) -> Report:
+    options = {name: getattr(arguments, name) for name in _OPTIONS}
     with as_usage():
-        rule = BinCP(
-            certify(arguments.smoothing, arguments.ball),
-            alpha=arguments.alpha,
-            p=arguments.p,
-            tau=arguments.tau,
-            correction=arguments.correction,
-            guarantee=arguments.guarantee,
-            passes=arguments.passes,
-            **bound_options(arguments),
-        )
+        options |= bound_options(arguments)
+        certificate = certify(arguments.smoothing, arguments.ball)
+        rule = BinCP(certificate, **options)
     target = output_file(arguments.out, [arguments.scores, arguments.labels])
-    true_scores, n_classes = _true_scores(arguments)
-    rule.calibrate(true_scores, n_classes=n_classes, n_test_samples=arguments.n_test_samples)
-    rule.save(target)
+    points = _points(arguments)
+    if arguments.mondrian:
+        assert points.labels is not None
+        assert points.n_classes is not None
+        rules = MondrianBinCP(certificate, n_classes=points.n_classes, **options)
+        rules.calibrate(points.scores, points.labels, n_test_samples=arguments.n_test_samples)
+        rules.save(target)
+        data, text = class_rules_data(rules), class_rules_text(rules)
+    else:
+        rule.calibrate(
+            points.scores, n_classes=points.n_classes, n_test_samples=arguments.n_test_samples
+        )
+        rule.save(target)
+        data, text = rule_data(rule), rule_text(rule)
     return Report(
-        {**_rule_data(rule), "out": str(arguments.out)},
-        f"{arguments.smoothing!r} against {arguments.ball!r}\n"
-        f"{_rule_text(rule)}\n"
-        f"wrote {arguments.out}",
+        {**data, "out": str(arguments.out)},
+        f"{arguments.smoothing!r} against {arguments.ball!r}\n{text}\nwrote {arguments.out}",
     )
 
 
-def _true_scores(arguments: argparse.Namespace) -> tuple[npt.NDArray[Any], int | None]:
-    """Return the scores (n, m) of the true labels and the number K of labels, if it is known."""
+class _Points(NamedTuple):
+    """The scores (n, m) of the true labels; the labels and their number K, where known."""
+
+    scores: npt.NDArray[Any]
+    labels: npt.NDArray[np.int64] | None
+    n_classes: int | None
+
+
+def _points(arguments: argparse.Namespace) -> _Points:
+    """Read the calibration points."""
     usual = ("true_scores", "scores") if arguments.labels is None else ("scores",)
+    if arguments.mondrian:
+        usual = ("scores", "true_scores")
     scores = read_array(arguments.scores, arguments.key, *usual)
-    if scores.ndim != 3 and arguments.labels is None:
+    of_all_labels = scores.ndim == 3
+    if not of_all_labels and arguments.labels is None and not arguments.mondrian:
         if arguments.correction == "clopper-pearson" and arguments.n_classes is None:
             raise UsageError("--n-classes is needed with --correction clopper-pearson")
-        return scores, arguments.n_classes
-    if scores.ndim != 3 or 0 in scores.shape:
+        return _Points(scores, None, arguments.n_classes)
+    wanted = "(n, K, m) or (n, m)" if arguments.mondrian else "(n, K, m)"
+    if 0 in scores.shape or not (of_all_labels or (arguments.mondrian and scores.ndim == 2)):
         raise ValueError(
-            f"{arguments.scores}: with labels, the scores must have shape (n, K, m) with "
+            f"{arguments.scores}: with labels, the scores must have shape {wanted} with "
             f"n, K, m >= 1, got {scores.shape}"
         )
-    n, n_classes, _ = scores.shape
+    n, n_classes = len(scores), scores.shape[1] if of_all_labels else arguments.n_classes
+    if n_classes is None:
+        raise UsageError("--n-classes is needed with --mondrian where the scores are (n, m)")
     if arguments.n_classes not in (None, n_classes):
         raise UsageError(
             f"--n-classes must be the K = {n_classes} of the scores, got {arguments.n_classes}"
@@ -138,7 +164,8 @@ def _true_scores(arguments: argparse.Namespace) -> tuple[npt.NDArray[Any], int |
     labels = as_counts("labels", _labels(arguments), high=n_classes - 1)
     if labels.shape != (n,):
         raise ValueError(f"`labels` must have shape {(n,)}, one for each point, got {labels.shape}")
-    return scores[np.arange(n), labels], n_classes
+    own = scores[np.arange(n), labels] if of_all_labels else scores
+    return _Points(own, labels, n_classes)
 
 
 def _labels(arguments: argparse.Namespace) -> npt.NDArray[Any]:
@@ -148,56 +175,7 @@ def _labels(arguments: argparse.Namespace) -> npt.NDArray[Any]:
         path = arguments.scores
         if not has_array(path, "labels"):
             raise ValueError(
-                f"{path}: scores (n, K, m) of all labels need the true labels: give --labels "
-                "FILE, or `labels` in the same .npz file"
+                f"{path}: scores (n, K, m) of all labels need the true labels, and so does "
+                "--mondrian: give --labels FILE, or `labels` in the same .npz file"
             )
     return read_array(path, "labels" if path == arguments.scores else None, "labels")
-
-
-def _rule_data(rule: BinCP) -> dict[str, Any]:
-    return {
-        "certificate": rule.certificate_description,
-        "alpha": str(rule.alpha),
-        "correction": rule.correction,
-        "union": rule.union if rule.correction == "clopper-pearson" else None,
-        "guarantee": "marginal" if rule.delta is None else "training-conditional",
-        "delta": None if rule.delta is None else str(rule.delta),
-        "eta": str(rule.eta) if rule.correction == "clopper-pearson" else None,
-        "passes": None if rule.passes is None else str(rule.passes),
-        "tau": rule.tau_,
-        "min_count": rule.min_count_,
-        "rank": rule.rank_,
-        "success_rank": rule.success_rank_,
-        "n_calibration": rule.n_calibration_,
-        "n_samples": rule.n_samples_,
-        "n_test_samples": rule.n_test_samples_,
-        "n_classes": rule.n_classes_,
-        "dtype": rule.dtype_,
-        "p": rule.p_,
-        "p_lower": rule.p_lower_,
-        "certified_p": rule.certified_p_,
-        "stops_early": rule.boundaries_ is not None,
-    }
-
-
-def _rule_text(rule: BinCP) -> str:
-    chain = []
-    if rule.p_ is not None:
-        chain.append(f"p = {rule.p_:g}")
-    if rule.p_lower_ is not None:
-        chain.append(f"confidence bound {rounded(rule.p_lower_, ROUND_FLOOR, 4)}")
-    if rule.certified_p_ is not None:
-        chain.append(f"certified {rounded(rule.certified_p_, ROUND_FLOOR, 4)}")
-    draws = (
-        f"a label is in the set iff at least k = {rule.min_count_} of its m' = "
-        f"{rule.n_test_samples_} scores reach tau = {rule.tau_!r}"
-        if rule.boundaries_ is None
-        else f"draw by draw, a label is in the set once enough of its scores reach "
-        f"tau = {rule.tau_!r}, k = {rule.min_count_} after m' = {rule.n_test_samples_} at most"
-    )
-    return (
-        f"calibrated on n = {rule.n_calibration_} points with m = {rule.n_samples_} scores each, "
-        f"{rule.dtype_}\n"
-        f"{draws}\n"
-        f"({', '.join(chain) or 'by losses of counts'})"
-    )

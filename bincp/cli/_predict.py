@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from bincp import metrics
 from bincp._utils.files import replace_file
-from bincp.calibration import BinCP
 from bincp.cli._arguments import OUTPUTS, add_command, add_key_argument, integer
 from bincp.cli._files import output_file, read_array
 from bincp.cli._report import Report
+from bincp.cli._rules import load_rule
 
 
 def add_predict(commands: Any) -> None:
@@ -53,7 +53,7 @@ def add_predict(commands: Any) -> None:
 def _predict(arguments: argparse.Namespace) -> Report:
     inputs = [arguments.rule, arguments.scores, arguments.labels]
     target = output_file(arguments.out, inputs, suffixes=(".npy", ".npz"))
-    rule = BinCP.load(arguments.rule)
+    rule = load_rule(arguments.rule)
     if arguments.counts is not None:
         counts = read_array(arguments.scores, arguments.key, "counts")
         sets = rule.predict_set_from_counts(counts, n_samples=arguments.counts)

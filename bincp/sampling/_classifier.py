@@ -14,13 +14,21 @@ from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP, SequentialRule
+from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate, certify
 from bincp.errors import NotCalibratedError
 from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options, integers
 from bincp.sampling._looks import check_looks
-from bincp.sampling._rules import Rule, RuleSettings, check_rule, is_calibrated
+from bincp.sampling._rules import (
+    Rule,
+    RuleSettings,
+    calibrate,
+    check_rule,
+    classes_of,
+    is_calibrated,
+)
 from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
 
@@ -67,9 +75,10 @@ class RobustClassifier:
         The smoothing scheme, one of `bincp.smoothing`.
     ball : Ball
         The perturbations to withstand, in the units of the tensor that gets the noise.
-    rule : BinCP, optional
+    rule : BinCP or MondrianBinCP, optional
         The decision rule, in place of its settings: a `BinCP` or an object with its attributes and
-        its methods `calibrate`, `predict_set_from_counts` and `sequential_rule`. Its certificate
+        its methods `calibrate`, `predict_set_from_counts` and `sequential_rule`; or a
+        `MondrianBinCP`, which covers each class. Its certificate
         must be that of `smoothing` and `ball`. A rule that is calibrated already, such as one that
         `BinCP.load` read, predicts at once; `model` and `score` must then be those of its
         calibration, which the rule does not know. `calibrate` calibrates this very object.
@@ -243,26 +252,34 @@ class RobustClassifier:
         """
         ids = None if indices is None else _all_ids(indices)
         all_scores: list[npt.NDArray[np.floating[Any]]] = []
-        n_classes, start = None, 0
+        all_labels: list[IntArray] = []
+        n_classes, start = classes_of(self.rule), 0
         for inputs, labels in _labelled_batches(x, y):
             own = None if ids is None else ids[start : start + _length(inputs)]
             job = self._job(inputs, self.n_samples, "calibration", own)
             scores, found = _engine.label_scores(job, labels)
             if n_classes not in (None, found):
-                raise ValueError(f"`model` must return {n_classes} logits as before, got {found}")
+                whose = "logits as before" if all_scores else "logits, K of `rule`"
+                raise ValueError(f"`model` must return {n_classes} {whose}, got {found}")
             if all_scores and all_scores[0].dtype != scores.dtype:
                 raise ValueError(
                     f"`model` must give scores of dtype {all_scores[0].dtype} as before, "
                     f"got {scores.dtype}"
                 )
             all_scores.append(scores)
+            all_labels.append(integers("labels", labels))
             n_classes, start = found, start + len(scores)
-        if n_classes is None:
+        if not all_scores:
             raise ValueError("`x` must hold at least one calibration input, got an empty loader")
         if ids is not None and len(ids) != start:
             raise ValueError(f"`indices` must have shape ({start},), got {ids.shape}")
-        self.rule.calibrate(
-            np.concatenate(all_scores), n_classes=n_classes, n_test_samples=self.n_test_samples
+        assert n_classes is not None
+        calibrate(
+            self.rule,
+            np.concatenate(all_scores),
+            np.concatenate(all_labels),
+            n_classes,
+            self.n_test_samples,
         )
         return self
 
@@ -353,13 +370,13 @@ class RobustClassifier:
 
 
 def _predict_all(job: Job, rule: Rule) -> PredictionSets:
-    counts, dtype = _engine.count(job, rule.tau_)
+    counts, dtype = _engine.count(job, rule.tau_, rule.n_classes_)
     _check_dtype(rule, dtype)
     sets = rule.predict_set_from_counts(counts, n_samples=job.n_samples)
     return PredictionSets(sets, counts, np.full(len(counts), job.n_samples))
 
 
-def _boundaries(rule: Rule, sequential: Any, curtail: Any) -> SequentialRule | None:
+def _boundaries(rule: Rule, sequential: Any, curtail: Any) -> Tests | None:
     """Return the boundaries to decide by, None to count all draws."""
     check_flag("curtail", curtail)
     if sequential is not None:
@@ -377,6 +394,8 @@ def _boundaries(rule: Rule, sequential: Any, curtail: Any) -> SequentialRule | N
         return None
     assert rule.min_count_ is not None  # calibrated on samples
     assert rule.n_test_samples_ is not None
+    if isinstance(rule.min_count_, np.ndarray):
+        return [SequentialRule.curtailed(int(k), rule.n_test_samples_) for k in rule.min_count_]
     return SequentialRule.curtailed(rule.min_count_, rule.n_test_samples_)
 
 

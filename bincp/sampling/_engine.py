@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,14 @@ import torch
 
 from bincp._utils.arrays import ArrayLike, as_counts
 from bincp.calibration import SequentialRule, SequentialTracker
+from bincp.calibration._sequential import Tests
 from bincp.noise._keys import IntArray, score_numbers
 from bincp.sampling._jobs import Job, Model, integers
 from bincp.sampling._looks import Looks, until_next_look
 from bincp.sampling._modes import evaluation_mode
+
+Thresholds: TypeAlias = float | npt.NDArray[np.float64]
+"""One threshold for all labels, or K."""
 
 
 def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:
@@ -49,11 +53,13 @@ def label_scores(job: Job, labels: ArrayLike) -> tuple[npt.NDArray[np.floating[A
     return result, n_classes
 
 
-def count(job: Job, tau: float) -> tuple[npt.NDArray[np.int32], str]:
+def count(
+    job: Job, tau: Thresholds, n_classes: int | None = None
+) -> tuple[npt.NDArray[np.int32], str]:
     """Return the counts (n, K) of scores that reach ``tau``, and the dtype of the scores."""
     counts, dtype = None, ""
     with _evaluating(job.model):
-        for batch in _all_batches(job):
+        for batch in _all_batches(job, n_classes):
             scores = batch.scores
             if counts is None:
                 counts = np.zeros((len(job.x), scores.shape[1]), dtype=np.int32)
@@ -84,15 +90,16 @@ def votes(job: Job, first_draw: int) -> npt.NDArray[np.int64]:
 
 
 def decide(
-    job: Job, tau: float, rule: SequentialRule, n_classes: int | None, looks: Looks | None = None
+    job: Job, tau: Thresholds, rule: Tests, n_classes: int | None, looks: Looks | None = None
 ) -> tuple[SequentialTracker, str]:
     """Draw each input until its last label is decided; return the labels and the scores' dtype.
 
-    Before the first batch nobody knows the labels, so every input gets one draw at least.
+    ``tau`` and the rule are the same for all labels, or those of each of the K. Before the first
+    batch nobody knows the labels, so every input gets one draw at least.
     """
     labels, dtype = None, None
     n = len(job.x)
-    draws, numbers = np.zeros(n, np.int64), np.full(n, max(rule.min_draws, 1))
+    draws, numbers = np.zeros(n, np.int64), np.full(n, max(_min_draws(rule), 1))
     if looks is not None:
         numbers = until_next_look(looks, draws, numbers)
     what = _Draws(np.arange(n), draws, numbers)
@@ -101,7 +108,7 @@ def decide(
             for batch in _batches(job, what, n_classes, dtype):
                 if labels is None:
                     n_classes, dtype = batch.scores.shape[1], batch.scores.dtype
-                    labels = rule.start((n, n_classes))
+                    labels = SequentialTracker(rule, (n, n_classes))
                 labels.update_rows(_reached(batch.scores, tau).cpu().numpy(), batch.sources)
             assert labels is not None  # inputs and draws are not empty
             before = len(what.inputs)
@@ -125,9 +132,15 @@ class _Batch:
     scores: torch.Tensor
 
 
-def _reached(scores: torch.Tensor, tau: float) -> torch.Tensor:
+def _reached(scores: torch.Tensor, tau: Thresholds) -> torch.Tensor:
     # A single number may stay on the CPU, which saves a copy that would wait for the device.
-    return scores >= torch.tensor(tau, dtype=scores.dtype, device="cpu")
+    place = "cpu" if np.ndim(tau) == 0 else scores.device
+    return scores >= torch.tensor(tau, dtype=scores.dtype, device=place)
+
+
+def _min_draws(rule: Tests) -> int:
+    """Return how many draws an input needs for certain until its last label is decided."""
+    return max(one.min_draws for one in ((rule,) if isinstance(rule, SequentialRule) else rule))
 
 
 def _dtype_name(dtype: torch.dtype | None) -> str:
@@ -152,13 +165,13 @@ class _Draws:
             yield self.inputs[which], rows + shifts[which]
 
 
-def _all_batches(job: Job) -> Iterator[_Batch]:
+def _all_batches(job: Job, n_classes: int | None = None) -> Iterator[_Batch]:
     """Evaluate the model on all draws of all inputs."""
     n = len(job.x)
     draws = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, job.n_samples))
     n_batches = -(-n * job.n_samples // job.batch_size)
     with _progress_bar(job, n_batches, "batch") as bar:
-        for batch in _batches(job, draws):
+        for batch in _batches(job, draws, n_classes):
             yield batch
             if bar is not None:
                 bar.update()

@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
-from bincp.calibration import SequentialRule
+from bincp.calibration import MondrianBinCP
+from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
 
 
@@ -28,15 +29,16 @@ _METHODS = ("calibrate", "predict_set_from_counts", "sequential_rule")
 
 
 class Rule(Protocol):
-    """The part of `BinCP` that a `RobustClassifier` uses.
+    """The part of `BinCP` and `MondrianBinCP` that a `RobustClassifier` uses.
 
-    The attributes that end in an underscore are there once the rule is calibrated.
+    tau_, min_count_ and the boundaries are the same for all labels, or those of each of the K. The
+    attributes that end in an underscore are there once the rule is calibrated.
     """
 
     @property
-    def tau_(self) -> float: ...
+    def tau_(self) -> float | npt.NDArray[np.float64]: ...
     @property
-    def min_count_(self) -> int | None: ...
+    def min_count_(self) -> int | npt.NDArray[np.int64] | None: ...
     @property
     def n_samples_(self) -> int | None: ...
     @property
@@ -46,19 +48,30 @@ class Rule(Protocol):
     @property
     def dtype_(self) -> str | None: ...
     @property
-    def boundaries_(self) -> SequentialRule | None: ...
+    def boundaries_(self) -> Tests | None: ...
     @property
     def certificate_description(self) -> dict[str, Any]: ...
-
-    def calibrate(
-        self, true_scores: ArrayLike, *, n_classes: int | None, n_test_samples: int | None
-    ) -> Any: ...
 
     def predict_set_from_counts(
         self, counts: ArrayLike, *, n_samples: int
     ) -> npt.NDArray[np.bool_]: ...
 
-    def sequential_rule(self) -> SequentialRule: ...
+    def sequential_rule(self) -> Tests: ...
+
+
+def calibrate(
+    rule: Any, scores: ArrayLike, labels: ArrayLike, n_classes: int, n_test_samples: int
+) -> None:
+    """Calibrate a rule on the scores (n, m) of the true labels; only Mondrian needs the labels."""
+    if isinstance(rule, MondrianBinCP):
+        rule.calibrate(scores, labels, n_test_samples=n_test_samples)
+    else:
+        rule.calibrate(scores, n_classes=n_classes, n_test_samples=n_test_samples)
+
+
+def classes_of(rule: Any) -> int | None:
+    """Return the number of classes that a rule needs before it is calibrated, None for any."""
+    return rule.n_classes if isinstance(rule, MondrianBinCP) else None
 
 
 def is_calibrated(rule: Rule) -> bool:
@@ -71,7 +84,8 @@ def check_rule(rule: Any, certificate: Certificate) -> None:
     missing = [name for name in _METHODS if not callable(getattr(rule, name, None))]
     if missing or isinstance(rule, type) or not hasattr(rule, "certificate_description"):
         raise TypeError(
-            f"`rule` must be a BinCP or have its methods {', '.join(_METHODS)}, got {rule!r}"
+            "`rule` must be a BinCP, a MondrianBinCP or have the methods "
+            f"{', '.join(_METHODS)} of BinCP, got {rule!r}"
         )
     if getattr(rule, "tau_", None) is not None and not is_calibrated(rule):
         raise ValueError("`rule` must be calibrated on sampled scores, got exact probabilities")

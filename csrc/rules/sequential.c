@@ -100,7 +100,22 @@ void bincp_sequential_exits(const bincp_sequential_rule *rule, const double *p, 
     }
 }
 
-size_t bincp_sequential_replay(const bincp_sequential_rule *rule,
+/* One more draw, the l-th, of the labels of an input. `own` is 1 if each has a rule of its own, else 0;
+   it is a constant where this is inlined, so that common boundaries stay in registers. */
+static ALWAYS_INLINE void play(const int32_t *accept, const int32_t *reject, size_t own, int32_t l,
+                               const unsigned char *restrict hit, size_t n_labels,
+                               int32_t *restrict counts, int32_t *restrict exits)
+{
+    for (size_t y = 0; y < n_labels; ++y) {
+        const int32_t live = exits[y] >> 31; /* all ones while undecided */
+        const int32_t count = counts[y] + ((hit[y] != 0) & live);
+        const int32_t leaves = live & -((count >= accept[own * y]) | (count <= reject[own * y]));
+        counts[y] = count;
+        exits[y] = (exits[y] & ~leaves) | (l & leaves);
+    }
+}
+
+size_t bincp_sequential_replay(const bincp_sequential_rules *rules,
                                const bincp_sequential_state *state, const unsigned char *hits,
                                const int64_t *inputs, size_t n_rows)
 {
@@ -111,35 +126,39 @@ size_t bincp_sequential_replay(const bincp_sequential_rule *rule,
             return r;
         }
         const int32_t before = read_int32(state->draws + input);
-        if (before < 0 || before >= rule->m) {
+        if (before < 0 || before >= rules->m) {
             return r;
         }
         const int32_t l = before + 1;
         state->draws[input] = l;
-        const int32_t accept = rule->accept[l], reject = rule->reject[l];
-        const unsigned char *restrict hit = hits + r * n_labels;
-        int32_t *restrict counts = state->counts + input * n_labels;
-        int32_t *restrict exits = state->exits + input * n_labels;
-        for (size_t y = 0; y < n_labels; ++y) {
-            const int32_t live = exits[y] >> 31; /* all ones while undecided */
-            const int32_t count = counts[y] + ((hit[y] != 0) & live);
-            const int32_t leaves = live & -((count >= accept) | (count <= reject));
-            counts[y] = count;
-            exits[y] = (exits[y] & ~leaves) | (l & leaves);
+        const int32_t *accept = rules->accept + (size_t)l * rules->n_rules;
+        const int32_t *reject = rules->reject + (size_t)l * rules->n_rules;
+        const unsigned char *hit = hits + r * n_labels;
+        int32_t *counts = state->counts + input * n_labels;
+        int32_t *exits = state->exits + input * n_labels;
+        if (rules->n_rules == 1) {
+            play(accept, reject, 0, l, hit, n_labels, counts, exits);
+        } else {
+            play(accept, reject, 1, l, hit, n_labels, counts, exits);
         }
     }
     return n_rows;
 }
 
-void bincp_sequential_decide(const bincp_sequential_rule *rule, const unsigned char *hits,
-                             size_t n_labels, unsigned char *accepted)
+void bincp_sequential_decide(const bincp_sequential_rules *rules, const unsigned char *hits,
+                             size_t n_inputs, size_t n_labels, unsigned char *accepted)
 {
-    for (size_t y = 0; y < n_labels; ++y) {
-        const unsigned char *hit = hits + y * (size_t)rule->m;
-        int32_t count = 0, l = 0;
-        while (l < rule->m && count < rule->accept[l] && count > rule->reject[l]) {
-            count += hit[l++] != 0;
+    const size_t n_rules = rules->n_rules, m = (size_t)rules->m;
+    for (size_t i = 0; i < n_inputs; ++i) {
+        for (size_t y = 0; y < n_labels; ++y, hits += m) {
+            const int32_t *accept = rules->accept + (n_rules == 1 ? 0 : y);
+            const int32_t *reject = rules->reject + (n_rules == 1 ? 0 : y);
+            int32_t count = 0;
+            size_t l = 0;
+            while (l < m && count < accept[l * n_rules] && count > reject[l * n_rules]) {
+                count += hits[l++] != 0;
+            }
+            *accepted++ = count >= accept[l * n_rules];
         }
-        accepted[y] = count >= rule->accept[l];
     }
 }

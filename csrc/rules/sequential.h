@@ -18,6 +18,15 @@ typedef struct bincp_sequential_rule {
     int32_t m; /* draws at most, 1 <= m < 2^31 - 1 */
 } bincp_sequential_rule;
 
+/* The rules of n_labels labels that share their draws: entry l of label y is accept[l * n_rules + y].
+ * One rule may be for all labels: then n_rules is 1, and the arrays are those of that rule. */
+typedef struct bincp_sequential_rules {
+    const int32_t *accept; /* (m + 1) * n_rules entries each */
+    const int32_t *reject;
+    int32_t m;
+    size_t n_rules; /* 1 or n_labels */
+} bincp_sequential_rules;
+
 /* The number of doubles of scratch memory that bincp_sequential_exits needs for a rule of m draws. */
 #define BINCP_SEQUENTIAL_LANES 4
 #define BINCP_SEQUENTIAL_SCRATCH(m) (BINCP_SEQUENTIAL_LANES * ((size_t)(m) + 1))
@@ -50,13 +59,14 @@ typedef struct bincp_sequential_state {
  *
  * Returns how many rows were played: all of them, or those before the first whose input does not
  * exist or has had its m draws. */
-size_t bincp_sequential_replay(const bincp_sequential_rule *rule,
+size_t bincp_sequential_replay(const bincp_sequential_rules *rules,
                                const bincp_sequential_state *state, const unsigned char *hits,
                                const int64_t *inputs, size_t n_rows);
 
-/* Decide n_labels labels from all their draws: label y has the m bytes of hits from y * m on, in the
- * order of the draws. accepted[y] becomes 1 or 0. */
-void bincp_sequential_decide(const bincp_sequential_rule *rule, const unsigned char *hits,
-                             size_t n_labels, unsigned char *accepted);
+/* Decide the n_labels labels of n_inputs inputs from all their draws: label y of input i has the m
+ * bytes of hits from (i * n_labels + y) * m on, in the order of the draws. accepted[i * n_labels + y]
+ * becomes 1 or 0. */
+void bincp_sequential_decide(const bincp_sequential_rules *rules, const unsigned char *hits,
+                             size_t n_inputs, size_t n_labels, unsigned char *accepted);
 
 #endif

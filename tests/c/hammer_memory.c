@@ -133,8 +133,9 @@ static void rules(void)
     memset(exits, 0xff, INPUTS * LABELS * sizeof *exits);
     memset(shared->draws, 0, sizeof shared->draws); /* other calls play the same inputs */
     const bincp_sequential_state state = {INPUTS, LABELS, shared->draws, counts, exits};
+    const bincp_sequential_rules rules = {shared->accept, shared->reject, M, 1};
     const size_t played =
-        bincp_sequential_replay(&rule, &state, shared->hits, shared->inputs, ROWS);
+        bincp_sequential_replay(&rules, &state, shared->hits, shared->inputs, ROWS);
     atomic_fetch_add(&wrong, played > ROWS);
     free(exits);
     free(counts);

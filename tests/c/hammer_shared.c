@@ -106,7 +106,8 @@ static void decide(answers *to)
     memset(to->hit_counts, 0, sizeof to->hit_counts);
     memset(to->exits, 0xff, sizeof to->exits);
     const bincp_sequential_state state = {2, LABELS, to->made, to->hit_counts, to->exits};
-    bincp_sequential_replay(&rule, &state, all.hits, all.inputs, ROWS);
+    const bincp_sequential_rules rules = {all.accept, all.reject, M, 1};
+    bincp_sequential_replay(&rules, &state, all.hits, all.inputs, ROWS);
 }
 
 static void draw(answers *to)

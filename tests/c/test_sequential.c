@@ -83,6 +83,7 @@ static void test_replay(const bincp_sequential_rule *rule)
     int32_t *draws = calloc(2, sizeof *draws), *counts = calloc(2 * LABELS, sizeof *counts),
             *exits = malloc(2 * LABELS * sizeof *exits);
     const int at_once = rule->accept[0] <= 0 || rule->reject[0] >= 0;
+    const bincp_sequential_rules common = {rule->accept, rule->reject, M, 1};
     const bincp_sequential_state state = {2, LABELS, draws, counts, exits};
     for (int r = 0; r < ROWS; r++) {
         inputs[r] = r % 2;
@@ -95,7 +96,7 @@ static void test_replay(const bincp_sequential_rule *rule)
     }
     for (int r = 0; r < ROWS; r += 6) { /* in rounds */
         const int rows = ROWS - r < 6 ? ROWS - r : 6;
-        bincp_sequential_replay(rule, &state, hits + (size_t)r * LABELS, inputs + r, (size_t)rows);
+        bincp_sequential_replay(&common, &state, hits + (size_t)r * LABELS, inputs + r, (size_t)rows);
     }
     CHECK(draws[0] == M && draws[1] == M);
     int wrong = 0;
@@ -112,8 +113,66 @@ static void test_replay(const bincp_sequential_rule *rule)
     free(exits);
 }
 
+/* Three labels that share no boundary, over all paths: replayed draw by draw, and decided at once. */
+static void test_rules_of_their_own(const bincp_sequential_rule own[3])
+{
+    enum { LABELS = 3, INPUTS = 1 << M };
+    int32_t *accept = malloc(LABELS * (M + 1) * sizeof *accept),
+            *reject = malloc(LABELS * (M + 1) * sizeof *reject);
+    for (int y = 0; y < LABELS; y++) {
+        for (int l = 0; l <= M; l++) {
+            accept[l * LABELS + y] = own[y].accept[l];
+            reject[l * LABELS + y] = own[y].reject[l];
+        }
+    }
+    const bincp_sequential_rules rules = {accept, reject, M, LABELS};
+    unsigned char *rows = malloc(INPUTS * LABELS), *all = malloc((size_t)INPUTS * LABELS * M),
+                  *accepted = malloc(INPUTS * LABELS);
+    int64_t *inputs = malloc(INPUTS * sizeof *inputs);
+    int32_t *draws = calloc(INPUTS, sizeof *draws),
+            *counts = calloc(INPUTS * LABELS, sizeof *counts),
+            *exits = malloc(INPUTS * LABELS * sizeof *exits);
+    for (int i = 0; i < INPUTS; i++) {
+        inputs[i] = i;
+        for (int y = 0; y < LABELS; y++) {
+            exits[i * LABELS + y] = own[y].accept[0] <= 0 || own[y].reject[0] >= 0 ? 0 : -1;
+        }
+    }
+    const bincp_sequential_state state = {INPUTS, LABELS, draws, counts, exits};
+    for (int l = 0; l < M; l++) {
+        for (unsigned label = 0; label < INPUTS * LABELS; label++) {
+            const unsigned path = label / LABELS ^ 37 * (label % LABELS); /* their own draws */
+            rows[label] = all[label * M + (unsigned)l] = (unsigned char)(path >> l & 1);
+        }
+        CHECK(bincp_sequential_replay(&rules, &state, rows, inputs, INPUTS) == INPUTS);
+    }
+    bincp_sequential_decide(&rules, all, INPUTS, LABELS, accepted);
+    int wrong = 0;
+    for (unsigned label = 0; label < INPUTS * LABELS; label++) {
+        int exit, count;
+        const unsigned path = label / LABELS ^ 37 * (label % LABELS);
+        const int in_set = play(&own[label % LABELS], path, &exit, &count);
+        wrong += exits[label] != exit || counts[label] != count || accepted[label] != in_set;
+    }
+    CHECK(wrong == 0);
+    free(accept);
+    free(reject);
+    free(rows);
+    free(all);
+    free(accepted);
+    free(inputs);
+    free(draws);
+    free(counts);
+    free(exits);
+}
+
 int main(void)
 {
+    const bincp_sequential_rule own[] = {make_rule(0, 1.0), make_rule(4, 1.5), make_rule(M, 100.0)};
+    test_rules_of_their_own(own);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        free_rule(own[i]);
+    }
     const double spreads[] = {0.1, 1.0, 2.5, 100.0};
     for (int k = 0; k <= M; k++) {
         for (size_t i = 0; i < sizeof spreads / sizeof *spreads; i++) {

@@ -38,6 +38,10 @@ def saved(tmp_path_factory):
         rule = bincp.BinCP(CERTIFICATE, **options)
         quiet(rule.calibrate, SCORES, n_classes=3, n_test_samples=m_test).save(path)
         files.append((path.read_bytes(), read(path)[0]))
+    for passes in (None, "auto"):  # rules of classes, one of them without points
+        rule = bincp.MondrianBinCP(CERTIFICATE, n_classes=4, passes=passes)
+        quiet(rule.calibrate, SCORES, np.arange(len(SCORES)) % 3).save(path)
+        files.append((path.read_bytes(), read(path)[0]))
     return files
 
 

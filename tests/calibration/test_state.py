@@ -24,6 +24,10 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
         lambda: bincp.MondrianBinCP(CERTIFICATE, n_classes=3),
         lambda rule, true: rule.calibrate(true, LABELS[: len(true)]),
     ),
+    "MondrianBinCP, early": (
+        lambda: bincp.MondrianBinCP(CERTIFICATE, n_classes=3, passes="auto"),
+        lambda rule, true: rule.calibrate(true, LABELS[: len(true)]),
+    ),
 }
 COPIES = {
     "copy": copy.copy,

@@ -35,6 +35,7 @@ accept = np.array([1, 2, 2], np.int32)
 reject = np.array([-1, -1, 1], np.int32)
 scratch = np.empty(_sequential.scratch_size(2))
 state = np.zeros(3, np.int32), np.zeros((3, 2), np.int32), np.full((3, 2), -1, np.int32)
+drawn, decided = np.zeros((3, 2, 2), np.uint8), np.zeros((3, 2), np.uint8)
 hits, inputs = np.zeros((1, 2), np.uint8), np.zeros(1, np.int64)
 kinds = [(2, (0, 1, 3), (0.5, 0.25, 0.25), (0.0, 0.0, 0.0))]
 sparse_out = np.empty(9), np.empty(9)
@@ -77,7 +78,8 @@ CASES: dict[str, Callable[[], object]] = {
     "flip": lambda: _noise.flip(0.1, 0.6, 1, 0, ids, draws, ids, rows, noisy),
     "words": lambda: _noise.words(1, 0, ids, draws, np.empty((3, 70), np.uint64)),
     "exits": lambda: _sequential.exits(accept, reject, p, q, scratch, out, out2, out3),
-    "replay": lambda: _sequential.replay(accept, reject, hits, inputs, *state),
+    "replay": lambda: _sequential.replay(accept[:, None], reject[:, None], hits, inputs, *state),
+    "decide_in_order": lambda: _sequential.decide(accept[:, None], reject[:, None], drawn, decided),
 }
 
 

@@ -176,6 +176,9 @@ def rule_cases() -> dict[str, Case]:
     members = RNG.random((20, 3)) < 0.5
     rule = bincp.BinCP(certificate).calibrate(true)
     exact = bincp.BinCP(certificate).calibrate_exact(P, tau=0.5)
+    each = bincp.MondrianBinCP(certificate, n_classes=3).calibrate(true, np.arange(200) % 3)
+    early = bincp.MondrianBinCP(certificate, n_classes=3, passes="auto")
+    early.calibrate(true, np.arange(200) % 3)
     return {
         "BinCP.calibrate": Case(
             lambda true: np.array(bincp.BinCP(certificate).calibrate(true).min_count_),
@@ -203,6 +206,12 @@ def rule_cases() -> dict[str, Case]:
             {"true": true.copy(), "labels": np.arange(200) % 3},
             (3,),
         ),
+        "MondrianBinCP.predict_set": Case(early.predict_set, {"scores": scores.copy()}, (20, 3)),
+        "MondrianBinCP.predict_set_from_counts": Case(
+            lambda counts: each.predict_set_from_counts(counts, n_samples=16),
+            {"counts": RNG.integers(0, 17, (20, 3))},
+            (20, 3),
+        ),
         "RobustRiskControl.calibrate": Case(
             lambda scores, labels: np.array(
                 bincp.RobustRiskControl(certificate, alpha=0.2).calibrate(scores, labels).tau_
@@ -227,6 +236,8 @@ def kernel_cases() -> dict[str, Case]:
     regions = _operators.sparse(20, 20, 0.01, 0.6)
     scores = RNG.random((N, 16)).astype(np.float32)
     accept, reject = np.full(51, 30, np.int32), np.arange(-21, 30, dtype=np.int32)
+    columns = {"accept": np.repeat(accept, 10).reshape(51, 10)}
+    columns["reject"] = np.repeat(reject, 10).reshape(51, 10)
     ids, rows = np.arange(20), np.arange(20) % 4
     x, noised = RNG.integers(0, 4, (4, 300)).astype(float), np.zeros((20, 300))
     key = {"ids": ids, "draws": ids.copy(), "sources": rows}
@@ -243,7 +254,7 @@ def kernel_cases() -> dict[str, Case]:
         _sequential.replay(hits=hits.view(np.uint8), inputs=inputs, **boundaries, **fresh)
 
     hits = (RNG.random((30, 10)) < 0.5).view(np.uint8)
-    played = {"hits": hits, "inputs": np.arange(30) % 3, "accept": accept, "reject": reject}
+    played = {"hits": hits, "inputs": np.arange(30) % 3, **columns}
     return {
         "_operators.Operator": Case(lambda p: regions.lower_fill(p, out), {"p": P.copy()}),
         "Operator.upper_fill": Case(lambda p: regions.upper_fill(p, out), {"p": P.copy()}),
@@ -300,6 +311,12 @@ def kernel_cases() -> dict[str, Case]:
             {"accept": accept.copy(), "reject": reject.copy(), "p": P.copy(), "q": Q.copy()},
         ),
         "_sequential.replay": Case(replay, played),
+        "_sequential.decide": Case(
+            lambda accept, reject, hits: _sequential.decide(
+                accept, reject, hits.view(np.uint8), np.zeros((4, 10), np.uint8)
+            ),
+            {**copied(columns), "hits": (RNG.random((4, 10, 50)) < 0.5).view(np.uint8)},
+        ),
         "_noise.add_noise": Case(
             lambda x, **key: _noise.add_noise(0, 1.0, 0, 1, *key.values(), x, noised),
             {"x": x.copy(), **copied(key)},

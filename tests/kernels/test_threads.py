@@ -67,7 +67,7 @@ def test_an_input_that_does_not_exist_is_refused_by_the_kernel(wrong: int) -> No
     rule, state = bincp.SequentialRule.curtailed(3, 5), state_of(3, 2)
     hits, inputs = np.ones((3, 2), np.uint8), np.array([0, wrong, 1])
     with pytest.raises(ValueError, match=f"`inputs` must name inputs below 3 .*, got {wrong}"):
-        _sequential.replay(rule.accept, rule.reject, hits, inputs, **state)
+        _sequential.replay(rule.accept[:, None], rule.reject[:, None], hits, inputs, **state)
     assert state["draws"].tolist() == [1, 0, 0]
 
 
@@ -75,14 +75,16 @@ def test_a_draw_beyond_the_last_is_refused_by_the_kernel() -> None:
     rule, state = bincp.SequentialRule.curtailed(3, 5), state_of(1, 2)
     hits, inputs = np.ones((6, 2), np.uint8), np.zeros(6, np.int64)
     with pytest.raises(ValueError, match="that have had fewer than 5 draws, got 0 in row 5"):
-        _sequential.replay(rule.accept, rule.reject, hits, inputs, **state)
+        _sequential.replay(rule.accept[:, None], rule.reject[:, None], hits, inputs, **state)
     assert state["draws"].tolist() == [5]
 
 
 def test_any_byte_but_0_is_one_hit() -> None:
     rule, state = bincp.SequentialRule.curtailed(5, 5), state_of(1, 3)
     hits = np.array([[0, 1, 255], [0, 2, 128]], np.uint8)
-    _sequential.replay(rule.accept, rule.reject, hits, np.zeros(2, np.int64), **state)
+    _sequential.replay(
+        rule.accept[:, None], rule.reject[:, None], hits, np.zeros(2, np.int64), **state
+    )
     assert state["counts"].tolist() == [[0, 2, 2]]
 
 

@@ -218,6 +218,84 @@ def test_scores_of_all_labels_without_their_labels(folder, capsys):
     assert not os.path.exists("rule.json")
 
 
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ([], {}),
+        (["--passes", "auto"], {"passes": "auto"}),
+        (["--passes", "5/2"], {"passes": "5/2"}),
+        (["--correction", "none", "--p", "0.7"], {"correction": "none", "p": "0.7"}),
+    ],
+)
+def test_mondrian_does_what_the_library_does(folder, capsys, options, arguments):
+    labels, scores = np.load("labels.npy"), np.load("scores.npy")
+    own = bincp.MondrianBinCP(
+        bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1)), n_classes=K, **arguments
+    ).calibrate(scores[np.arange(N), labels], labels, n_test_samples=32)
+    data = calibrate(
+        capsys, "--mondrian", "--n-test-samples", 32, *options, scores="all.npz", out="rules.json"
+    )
+    data = json.loads(data)
+    assert [one["tau"] for one in data["classes"]] == own.tau_.tolist()
+    assert [one["min_count"] for one in data["classes"]] == own.min_count_.tolist()
+    assert [one["n_calibration"] for one in data["classes"]] == np.bincount(labels).tolist()
+    assert data["n_classes"] == K
+    assert data["stops_early"] == ("passes" in arguments)
+    assert bincp.MondrianBinCP.load("rules.json")._rule == own._rule
+    np.save("test.npy", scores[:, :, :32])
+    report = run(capsys, "predict", "rules.json", "test.npy", "--labels", "labels.npy",
+                 "--out", "sets.npy", "--json")  # fmt: skip
+    sets = np.load("sets.npy")
+    np.testing.assert_array_equal(sets, own.predict_set(scores[:, :, :32]))
+    assert json.loads(report)["coverage"] == metrics.coverage(sets, labels)
+    np.save("counts.npy", bincp.count_exceedances(scores[:, :, :32], own.tau_))
+    counted = ["predict", "rules.json", "counts.npy", "--counts", 32, "--out", "sets.npy"]
+    if "passes" in arguments:
+        assert "passes=None" in fail(capsys, *counted, status=1)
+    else:
+        run(capsys, *counted)
+        np.testing.assert_array_equal(np.load("sets.npy"), sets)
+
+
+def test_mondrian_takes_the_scores_of_the_true_labels_with_their_labels(folder, capsys):
+    labels = np.load("labels.npy")
+    np.save("own.npy", np.load("scores.npy")[np.arange(N), labels])
+    whole = calibrate(capsys, "--mondrian", scores="all.npz", out="rules.json")
+    parts = calibrate(
+        capsys, "--mondrian", "--labels", "labels.npy", scores="own.npy", out="rules.json"
+    )
+    assert parts == whole
+    assert json.loads(whole)["classes"][K - 1]["min_count"] > 0
+
+
+def test_mondrian_needs_labels_and_their_number(folder, capsys):
+    own = ["calibrate", "true.npy", *SPEC, "--mondrian", "--out", "rules.json"]
+    message = fail(capsys, *own, "--labels", "labels.npy", status=2)
+    assert "--n-classes is needed with --mondrian" in message
+    assert "--mondrian: give --labels" in fail(capsys, *own, "--n-classes", K, status=1)
+    assert "[0, 2]" in fail(capsys, *own, "--n-classes", 3, "--labels", "labels.npy", status=1)
+    np.save("one.npy", np.zeros(7))
+    message = fail(capsys, "calibrate", "one.npy", *own[2:], "--labels", "labels.npy", status=1)
+    assert "(n, K, m) or (n, m)" in message
+    assert not os.path.exists("rules.json")
+
+
+def test_mondrian_says_what_the_classes_have(folder, capsys):
+    labels = np.load("labels.npy")
+    text = run(capsys, "calibrate", "all.npz", *SPEC, "--mondrian", "--out", "rules.json")
+    low, high = np.bincount(labels).min(), np.bincount(labels).max()
+    assert f"calibrated {K} classes on {low} to {high} points each with m = {M} scores" in text
+    taus = bincp.MondrianBinCP.load("rules.json").tau_
+    assert f"tau = {taus.min()} to {taus.max()}" in " ".join(text.split())
+    labels[labels == 1] = 0
+    np.save("labels.npy", labels)
+    argv = ["calibrate", "scores.npy", *SPEC, "--mondrian", "--labels", "labels.npy"]
+    assert main([*argv, "--out", "rules.json"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("bincp: warning: 1 of 4 classes is in every prediction set: class 1 has")
+    assert err.count("\n") == 1
+
+
 def test_other_numbers_of_test_samples(folder, capsys):
     assert json.loads(calibrate(capsys, "--n-test-samples", 64))["n_test_samples"] == 64
     options = ("--out", "sets.npy")

@@ -1,0 +1,85 @@
+"""Read-only attributes of calibrated objects: certificate, settings and fit."""
+
+import copy
+from collections.abc import Callable
+from typing import Any, Generic, NoReturn, Self, TypeVar, overload
+
+from bincp.calibration._decision_rule import Settings
+from bincp.certificates import Certificate
+from bincp.errors import CertificateError
+
+T = TypeVar("T")
+
+
+class Shown(Generic[T]):
+    """A read-only attribute that shows a field of the settings or of the decision rule."""
+
+    def __init__(self, read: Callable[[Any], T]) -> None:
+        self._read = read
+
+    @overload
+    def __get__(self, owner: None, cls: type) -> Self: ...
+    @overload
+    def __get__(self, owner: object, cls: type) -> T: ...
+    def __get__(self, owner: object | None, cls: type) -> Self | T:
+        return self if owner is None else self._read(owner)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, owner: object, value: object) -> NoReturn:
+        raise AttributeError(
+            f"`{self._name}` of a {type(owner).__name__} is read-only, got {value!r}; "
+            "make a new object, or calibrate"
+        )
+
+
+def _setting(read: Callable[[Settings], T]) -> Shown[T]:
+    return Shown(lambda owner: read(owner._settings))
+
+
+def fitted(read: Callable[[Any], T]) -> Shown[T]:
+    """Return an attribute that reads the ``_rule`` of its owner, which calibration leaves there."""
+
+    def of(owner: Any) -> T:
+        if owner._rule is None:
+            name = type(owner).__name__
+            raise AttributeError(f"a {name} has its fitted attributes only after calibration")
+        return read(owner._rule)
+
+    return Shown(of)
+
+
+class Configured:
+    """What `BinCP` and `MondrianBinCP` are made with. A loaded object may lack its certificate."""
+
+    _certificate: Certificate | None
+    _settings: Settings
+    _rule: Any
+
+    certificate = Shown[Certificate | None](lambda owner: owner._certificate)
+    alpha = _setting(lambda settings: settings.alpha)
+    p = _setting(lambda settings: settings.p)
+    tau = _setting(lambda settings: settings.tau)
+    correction = _setting(lambda settings: settings.correction)
+    union = _setting(lambda settings: settings.union)
+    eta = _setting(lambda settings: settings.eta)
+    delta = _setting(lambda settings: settings.delta)
+    passes = _setting(lambda settings: settings.passes)
+
+    @property
+    def certificate_description(self) -> dict[str, Any]:
+        """The description that `Certificate.describe` returns, also where only that was loaded."""
+        if self.certificate is not None:
+            return self.certificate.describe()
+        description: dict[str, Any] = copy.deepcopy(self._rule.certificate)
+        return description
+
+    def _require_certificate(self) -> Certificate:
+        if self.certificate is None:
+            name = type(self).__name__
+            raise CertificateError(
+                f"this loaded {name} holds its certificate by description only; "
+                f"make a new {name} to calibrate again"
+            )
+        return self.certificate
