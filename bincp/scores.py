@@ -216,7 +216,9 @@ def ptt(
         Scores of any kind, infinities included.
     tuning_scores : array or tensor, any shape
         Scores of true labels, of the same kind and dtype, at least one. They must come from points
-        that are used neither to calibrate nor to test, or coverage is lost.
+        that are used neither to calibrate nor to test, and their noise must be independent of that
+        of calibration and test, or coverage is lost: sample them by `bincp.sampling` in the phase
+        "tuning".
     u : float, or array or tensor of shape (...) or (..., K)
         Numbers in [0, 1] that break ties; draw them uniformly. 1 gives the largest scores.
     b : float, optional

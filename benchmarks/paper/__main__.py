@@ -38,7 +38,8 @@ def fill(name: str, dataset: Dataset, tasks: list[Task], arguments: argparse.Nam
         else:
             made = published.task_for(*source, arguments.weights, arguments.threads)
         say = reporter(task.setting.name)
-        sampling.fill(made, arguments.cache, dataset.n_logits, command=command, report=say)
+        sizes = dataset.n_logits, dataset.n_tuning
+        sampling.fill(made, arguments.cache, *sizes, command=command, report=say)
         if isinstance(made, study.ImageTask):
             radii = {r.label: r.ball for r in task.radii if r.label in dataset.attack_radii}
             n, m = dataset.n_attacked, dataset.n_attack_samples

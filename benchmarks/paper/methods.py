@@ -27,8 +27,6 @@ __all__ = ["METHODS", "Fitted", "Method", "Problem"]
 
 Array = npt.NDArray[Any]
 
-TUNING_DRAWS = 16  # draws of each tuning input
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -205,12 +203,12 @@ def rscp(name: str, correction: str) -> Method:
 
 
 def ranked() -> Method:
-    """Return RSCP+ after the ranking transformation, tuned on inputs of its own."""
+    """Return RSCP+ after the ranking transformation, tuned on inputs and noise of its own."""
     return on_means(
         "RSCP+, PTT",
         lambda problem: baselines.RankedRSCP(
             problem.certificate,
-            problem.samples.tuning[:, :TUNING_DRAWS],
+            problem.samples.tuning,
             seed=0,
             alpha=problem.alpha,
             eta=problem.eta,

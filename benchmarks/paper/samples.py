@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.paper.sampling import Cache
+from benchmarks.paper.sampling import Cache, tuning_settings
 from bincp import scores
 
 __all__ = ["Samples", "softmax"]
@@ -33,8 +33,9 @@ class Samples:
     clean : array (N, K)
         Scores without noise.
     labels : int array (N,)
-    n_tuning : int
-        The last inputs are for tuning, not for calibration or test.
+    tuning : array (n', m'), optional
+        Scores of the true labels of the last n' inputs, with noise of the phase "tuning". These
+        inputs are for tuning, not for calibration or test.
     """
 
     def __init__(
@@ -44,13 +45,13 @@ class Samples:
         test: FloatArray,
         clean: FloatArray,
         labels: Array,
-        n_tuning: int = 0,
+        tuning: FloatArray | None = None,
     ) -> None:
-        kept = len(labels) - n_tuning
+        self.tuning = calibration[:0] if tuning is None else tuning
+        kept = len(labels) - len(self.tuning)
         self.score, self.bounds = score, BOUNDS[score]
         self.calibration, self.test, self.clean = calibration[:kept], test[:kept], clean[:kept]
         self.labels = labels[:kept]
-        self.tuning = calibration[kept:]
         self._kept: dict[Hashable, Any] = {}
         self._sorted: dict[tuple[str, int], FloatArray] = {}
 
@@ -66,7 +67,11 @@ class Samples:
             test = of_logits(score, cache.load("logits-test"), seed=0)
             drawn = of_logits(score, cache.load("logits-calibration"), seed=1)
             calibration = drawn[np.arange(len(labels)), labels]
-        return cls(score, calibration, test, clean, labels, n_tuning)
+        tuning = None
+        if n_tuning:
+            logits = cache.load("logits-tuning", tuning_settings(n_tuning))
+            tuning = of_logits(score, logits, seed=3)[np.arange(n_tuning), labels[-n_tuning:]]
+        return cls(score, calibration, test, clean, labels, tuning)
 
     @property
     def n_inputs(self) -> int:

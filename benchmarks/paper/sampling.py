@@ -5,6 +5,8 @@ Each setting adds to the files of the study, which are described there,
 * ``NAME.logits-test.npy`` and ``NAME.logits-calibration.npy``, float32 (n, K, m): logits of the
   same inputs in each phase, from which every score is computed; their noise is that of the first m
   draws of the study's scores;
+* ``NAME.logits-tuning.npy``, float32 (n', K, m'): logits of the last n' inputs in the phase
+  "tuning", on which the ranking transformation is tuned;
 * ``NAME.logits-clean.npy``, float32 (n, K): logits without noise;
 * ``NAME.attack-R.npy``, float32 (n', K, m'): the first n' inputs are attacked by projected gradient
   descent on the smoothed score within the l2 radius R, and the file holds the logits of noisy
@@ -44,6 +46,7 @@ __all__ = [
     "fill_clean",
     "inputs",
     "load_network",
+    "tuning_settings",
 ]
 
 Array = npt.NDArray[Any]
@@ -51,6 +54,7 @@ Report = Callable[[str], None]
 Settings = dict[str, Any]
 Task = scores.ImageTask | scores.GraphTask
 PHASES: tuple[Phase, ...] = ("test", "calibration")
+TUNING_DRAWS = 16  # of each tuning input
 ADVERSARY_SEED = 1_000_000
 ATTACK_DRAWS, ATTACK_STEPS = 16, 10
 PIXELS = (0, 1)  # the range that attacked images stay in
@@ -137,6 +141,7 @@ def fill(
     task: scores.ImageTask | scores.GraphTask,
     folder: Path,
     n_logits: int,
+    n_tuning: int,
     *,
     command: str = "",
     report: Report = print,
@@ -149,7 +154,26 @@ def fill(
     for phase in PHASES:
         make = functools.partial(_logits, task, network, cache, phase, n_logits, report)
         cache.make(f"logits-{phase}", (n, n_classes, n_logits), make, report)
+    _fill_tuning(task, network, cache, n_tuning, report)
     fill_clean(task, folder, report)
+
+
+def tuning_settings(n_tuning: int) -> Settings:
+    """Return everything that the logits of the tuning inputs depend on, beside the setting."""
+    return {"inputs": n_tuning, "draws": TUNING_DRAWS}
+
+
+def _fill_tuning(
+    task: Task, network: torch.nn.Module, cache: Cache, n_tuning: int, report: Report
+) -> None:
+    n, n_classes = cache.load("test").shape[:2]
+    ids = np.arange(n - n_tuning, n)
+
+    def make() -> Array:
+        return task.sample(network, "tuning", report, ids, n_logits=TUNING_DRAWS)
+
+    shape = (n_tuning, n_classes, TUNING_DRAWS)
+    cache.make("logits-tuning", shape, make, report, tuning_settings(n_tuning))
 
 
 def fill_clean(task: Task, folder: Path, report: Report) -> None:

@@ -20,9 +20,9 @@ another setting of the same name made is refused. Scores are sampled in pieces o
 of them kept, so that an interrupted run goes on where it stopped; a network is trained at one go.
 
 Noise is keyed by the position of an image in the held-out data. On the graph one forward pass
-serves all nodes. That is fine in the test phase, but calibration points must not share noise: there
-every scored node gets flips of its own, keyed by (node, neighbour), of all nodes that its scores
-depend on, those up to two links away.
+serves all nodes. That is fine in the test phase, but calibration points must not share noise:
+there, and for tuning, every scored node gets flips of its own, keyed by (node, neighbour), of all
+nodes that its scores depend on, those up to two links away.
 """
 
 import argparse
@@ -208,12 +208,13 @@ class ImageTask:
         Parameters
         ----------
         network : ImageNetwork
-        phase : "calibration" or "test"
+        phase : "calibration", "test" or "tuning"
+            "tuning" for logits only.
         report : callable
         ids : int64 array, optional
             Positions of the inputs; all by default.
         n_logits : int, optional
-            Return logits (n, K, n_logits) of so many draws instead, in either phase.
+            Return logits (n, K, n_logits) of so many draws instead, in any phase.
         """
         fast = self.for_sampling(network)
         ids = np.arange(self.setting.n_inputs) if ids is None else ids
@@ -311,7 +312,7 @@ class GraphTask:
         if phase == "test":
             logits = self._test_logits(network, ids, n_samples)
         else:
-            logits = self._calibration_logits(network, ids, n_samples)
+            logits = self._own_noise_logits(network, phase, ids, n_samples)
         report(f"{phase}: up to node {ids[-1] + 1}, {time.perf_counter() - start:.0f} s")
         if n_logits is not None:
             return logits.numpy()
@@ -332,22 +333,22 @@ class GraphTask:
                 logits[:, :, draw] = (propagation @ network.head(hidden))[self.nodes[ids]]
         return logits
 
-    def _calibration_logits(
-        self, network: networks.GraphNetwork, ids: Ids, n_samples: int
+    def _own_noise_logits(
+        self, network: networks.GraphNetwork, phase: Phase, ids: Ids, n_samples: int
     ) -> torch.Tensor:
         """Evaluate each node i at flips of its own; draw d of node v has the key (i, v, d)."""
         with threads(self.n_threads) as pool:
-            tasks = pool.map(lambda i: self._own_logits(network, i, n_samples), ids)
+            tasks = pool.map(lambda i: self._own_logits(network, phase, i, n_samples), ids)
             return torch.stack(list(tasks))
 
     def _own_logits(
-        self, network: networks.GraphNetwork, position: int, n_samples: int
+        self, network: networks.GraphNetwork, phase: Phase, position: int, n_samples: int
     ) -> torch.Tensor:
         node = self.nodes[position]
         near = self.propagation[[node]].indices  # the node and its neighbours
         around = np.unique(self.propagation[near].indices)  # and theirs
         ids = node * len(self.graph.labels) + around
-        embedded = self._embedded(network, around, ids, "calibration", n_samples)
+        embedded = self._embedded(network, around, ids, phase, n_samples)
         gather_near = torch.from_numpy(self.propagation[near][:, around].toarray())
         gather = torch.from_numpy(self.propagation[[node]][:, near].toarray())
         with torch.inference_mode():

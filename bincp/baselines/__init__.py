@@ -5,6 +5,11 @@ Each has ``calibrate``, ``predict_set``, fitted attributes such as ``tau_``, and
 an attack only) or "none" (a published heuristic). All take their ranks in exact arithmetic and
 compare ``>=``; the notes name the differences from the published code.
 
+None of them stops drawing early. `VanillaCP`, `VRCP` and `LipRCP` draw nothing, and `RCP1` draws
+once. `RSCP`, `RankedRSCP` and `CAS` bound the mean of a fixed number of draws; such a bound does
+not hold at a time that the draws choose. The means of `SmoothedCP` are exchangeable only where all
+points have equally many draws. Counts of draws are what can be decided early, see `bincp.BinCP`.
+
 `calibrate` changes an object, so no other thread may use it meanwhile. A calibrated object is only
 read: any number of threads may predict with it.
 """

@@ -211,7 +211,9 @@ class RankedRSCP(RSCP):
     exact means of `calibrate_exact` are those of transformed ones).
 
     Guarantee: as `RSCP`, given the tuning set: the tuning points must be neither calibration nor
-    test points. Ties with tuning scores are broken at random, a part of the noise.
+    test points, and their noise must be independent of that of both, as the phase "tuning" of
+    `bincp.sampling` is. `b` and `temperature` may be tuned on these points, too. Ties with tuning
+    scores are broken at random, a part of the noise.
 
     Parameters
     ----------
@@ -219,6 +221,7 @@ class RankedRSCP(RSCP):
         Certificate, as in `RSCP`.
     tuning_scores : array_like, any shape
         Scores of the true labels of the tuning points, with or without noise, all taken alike.
+        They are copied.
     seed : int
         Seed of the random numbers that break ties.
     alpha, correction, eta, robust_at

@@ -135,6 +135,16 @@ class BinCP(Configured):
     test, or antithetic draws void it. Sharing draws over the labels of an input is fine.
     `bincp.sampling` keeps all of this.
 
+    What may be tuned on what. On separate points, which are neither calibration nor test points,
+    anything may be tuned: the model and its temperature, the score and its parameters, p or tau,
+    the numbers of samples. The noise of these points must be independent of that of calibration
+    and test, as the phase "tuning" of `bincp.sampling` is. A setting that was chosen on calibration
+    noise is fitted to that noise, whatever the points are, and the sets cover less than 1 - alpha.
+    On the calibration points nothing may be tuned that looks at their scores: of several rules that
+    were calibrated on them, the one with the smallest sets covers less. On test inputs nothing may
+    be tuned, also without labels. A choice that is a function of n, m, m', K, alpha and the
+    certificate alone is free; `bincp.plan` helps with it.
+
     Why "mixture" is valid. Let u(p) = P[Bin(m, p) < t] and v(p) = P[Bin(m', c(p)) < k], c the
     certificate, and imagine m clean draws for the clean test point. At most j of n + 1
     exchangeable points lie below the j-th smallest threshold of n, so the imagined point does with
@@ -147,8 +157,7 @@ class BinCP(Configured):
 
     With tau fixed, t is an observed count, so the line over the curve may not depend on it: its
     slope is fixed in advance, and k is the largest with v(p) <= alpha + slope (u(p) - j / (n + 1))
-    for every p. Given the calibration set, j / (n + 1) is replaced by the 1 - delta quantile of
-    Beta(j, n + 1 - j), the distribution of the share below the j-th smallest of n.
+    for every p.
 
     *Losses in place of ranks.* A calibration point of which s of m scores reach tau costs w(s),
     where w(0) >= ... >= w(m) >= 0. tau is the largest threshold at which the costs of the n points,
@@ -175,6 +184,14 @@ class BinCP(Configured):
     inequality is proven on cells, v at the left end against the expected cost at the right, and
     cells that do not tell are halved: it holds for every p, and not on a grid only.
 
+    Given the calibration set, j / (n + 1) is replaced by the 1 - delta quantile of
+    Beta(j, n + 1 - j): the share of points below the j-th smallest of n i.i.d. ones is no larger in
+    law. v may be that of a test that stops early. Losses are not used then, even with m > m'. What
+    bounds their mean is conformal risk control, which is a statement on average over calibration
+    sets. Given the set, the mean of losses in [0, B] has a bound by concentration (risk-controlling
+    prediction sets [1]_), but none is known that is exact for all laws of the losses, as the Beta
+    quantile is for ranks: Bentkus's inequality asks for the level delta / e instead of delta.
+
     Threads may predict with one object at the same time. They may also predict while another
     thread calibrates it: `calibrate` replaces the whole decision rule at once, at its end, so each
     prediction is made by the old rule or by the new one. Several attributes that are read one after
@@ -184,6 +201,9 @@ class BinCP(Configured):
     ----------
     Zargarbashi and Bojchevski, "Robust conformal prediction with a single binary certificate",
     ICLR 2025.
+
+    .. [1] S. Bates, A. Angelopoulos, L. Lei, J. Malik and M. Jordan, "Distribution-free,
+       risk-controlling prediction sets", Journal of the ACM 68, 2021.
 
     Examples
     --------

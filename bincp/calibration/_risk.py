@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from bincp.calibration._arguments import (
     check_test_scores,
 )
 from bincp.calibration._counted import count_rule, default_success_rank
+from bincp.calibration._risk_rule import CORRECTIONS, FALSE_NEGATIVE_RATE, RiskRule
 from bincp.calibration._triviality import better_p, too_small_p
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import decide, kth_largest
@@ -105,8 +106,14 @@ class RobustRiskControl:
     expectation grows by at most as much; that of another loss, bounded by 1, by at most the
     probability that any of the K labels is lost.
 
-    Threads may predict with one object at the same time, but not while another thread calibrates
-    it: `calibrate` replaces the attributes one after the other.
+    A label is decided once its count has reached k, or cannot reach it any more. The boundaries
+    ``SequentialRule.curtailed(rule.min_count_, rule.n_test_samples_)`` stop there and give the same
+    sets. Other boundaries have no proof here: a confidence bound is for the count of all draws.
+
+    Threads may predict with one object at the same time. They may also predict while another
+    thread calibrates it: the rule is replaced as a whole, at the end, so each prediction is made by
+    the old rule or by the new one. Several attributes that are read one after the other may belong
+    to two rules then.
 
     References
     ----------
@@ -126,14 +133,7 @@ class RobustRiskControl:
     (True, True)
     """
 
-    tau_: float
-    min_count_: int | None
-    certified_p_: float
-    n_calibration_: int
-    n_classes_: int
-    n_samples_: int | None
-    n_test_samples_: int | None
-    dtype_: str | None
+    _rule: RiskRule | None
 
     def __init__(
         self,
@@ -146,12 +146,11 @@ class RobustRiskControl:
         eta: Level = 1e-3,
     ) -> None:
         as_certificate(certificate)
-        if not (callable(loss) or (isinstance(loss, str) and loss == "false-negative-rate")):
+        if not (callable(loss) or (isinstance(loss, str) and loss == FALSE_NEGATIVE_RATE)):
             raise ValueError(f'`loss` must be "false-negative-rate" or callable, got {loss!r}')
-        if not isinstance(correction, str) or correction not in ("clopper-pearson", "none"):
-            raise ValueError(
-                f"`correction` must be one of ('clopper-pearson', 'none'), got {correction!r}"
-            )
+        if not isinstance(correction, str) or correction not in CORRECTIONS:
+            raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
+        self._rule = None
         self.certificate = certificate
         self.alpha = check_level("alpha", alpha)
         self.p = None if p is None else check_level("p", p, closed_high=True)
@@ -162,14 +161,63 @@ class RobustRiskControl:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
 
     def __repr__(self) -> str:
-        state = f"tau_={self.tau_!r}" if hasattr(self, "tau_") else "not calibrated"
+        state = "not calibrated" if self._rule is None else f"tau_={self._rule.tau!r}"
         return f"RobustRiskControl(alpha={self.alpha}, {state})"
 
     @property
     def guarantee(self) -> str:
         """The guarantee: "robust" (under attack), or "none" for samples without a correction."""
-        exact = hasattr(self, "tau_") and self.min_count_ is None
-        return "robust" if exact or self.correction != "none" else "none"
+        if self._rule is not None:
+            return self._rule.guarantee
+        return "none" if self.correction == "none" else "robust"
+
+    @property
+    def tau_(self) -> float:
+        """Threshold of the scores."""
+        return self._fitted.tau
+
+    @property
+    def min_count_(self) -> int | None:
+        """The least count k that is accepted; None after `calibrate_exact`."""
+        return self._fitted.min_count
+
+    @property
+    def certified_p_(self) -> float:
+        """Certified lower bound on the clean probability of an accepted label."""
+        return self._fitted.certified_p
+
+    @property
+    def n_calibration_(self) -> int:
+        """The number of calibration points n."""
+        return self._fitted.n_calibration
+
+    @property
+    def n_classes_(self) -> int:
+        """The number of classes K."""
+        return self._fitted.n_classes
+
+    @property
+    def n_samples_(self) -> int | None:
+        """The number of samples m in calibration; None after `calibrate_exact`."""
+        return self._fitted.n_samples
+
+    @property
+    def n_test_samples_(self) -> int | None:
+        """The number of samples m' at prediction; None after `calibrate_exact`."""
+        return self._fitted.n_test_samples
+
+    @property
+    def dtype_(self) -> str | None:
+        """Dtype of the scores; None after `calibrate_exact`."""
+        return self._fitted.dtype
+
+    @property
+    def _fitted(self) -> RiskRule:
+        if self._rule is None:
+            raise AttributeError(
+                "a RobustRiskControl has its fitted attributes only after calibration"
+            )
+        return self._rule
 
     def calibrate(
         self, scores: ArrayLike, labels: ArrayLike, *, n_test_samples: int | None = None
@@ -215,12 +263,19 @@ class RobustRiskControl:
         rule = count_rule(self.certificate, t, m, m_test, each)
         accept_all = tau == -math.inf
         assert rule.certified_p is not None
-        self.tau_, self.min_count_ = tau, 0 if accept_all else rule.min_count
-        self.certified_p_ = 0.0 if accept_all else rule.certified_p
-        self.n_calibration_, self.n_classes_ = n, n_classes
-        self.n_samples_, self.n_test_samples_, self.dtype_ = m, m_test, checked.dtype
-        self._warn_if_trivial(None if self.p is None or rule.min_count else better_p(*setting))
-        return self
+        better = None if self.p is None or rule.min_count else better_p(*setting)
+        return self._with(
+            better,
+            tau=tau,
+            certified_p=0.0 if accept_all else rule.certified_p,
+            n_calibration=n,
+            n_classes=n_classes,
+            min_count=0 if accept_all else rule.min_count,
+            success_rank=t,
+            n_samples=m,
+            n_test_samples=m_test,
+            dtype=checked.dtype,
+        )
 
     def calibrate_exact(self, probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Self:
         """Calibrate on exact probabilities, without any correction.
@@ -266,12 +321,12 @@ class RobustRiskControl:
             raise ValueError(f"`probabilities` must have shape (n, K), got {values.shape}")
         threshold = check_threshold("tau", tau)
         q = self._largest_threshold(values, labels, self.alpha)
-        self.tau_, self.min_count_ = threshold, None
-        self.certified_p_ = min(self.certificate.lower(q), q) if q > 0 else 0.0
-        self.n_calibration_, self.n_classes_ = values.shape
-        self.n_samples_ = self.n_test_samples_ = self.dtype_ = None
-        self._warn_if_trivial()
-        return self
+        return self._with(
+            tau=threshold,
+            certified_p=min(self.certificate.lower(q), q) if q > 0 else 0.0,
+            n_calibration=values.shape[0],
+            n_classes=values.shape[1],
+        )
 
     def predict_set(self, scores: ArrayLike) -> Sets:
         """Return the prediction sets of inputs with sampled scores.
@@ -292,11 +347,12 @@ class RobustRiskControl:
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        if not hasattr(self, "tau_") or self.min_count_ is None:
+        rule = self._rule
+        if rule is None or rule.min_count is None:
             raise NotCalibratedError("call calibrate() before predict_set()")
         checked = as_scores("scores", scores)
-        check_test_scores(checked, self.dtype_, self.n_classes_, self.n_test_samples_)
-        return decide(checked, self.tau_, self.min_count_)
+        check_test_scores(checked, rule.dtype, rule.n_classes, rule.n_test_samples)
+        return decide(checked, rule.tau, rule.min_count)
 
     def predict_set_exact(self, probabilities: ArrayLike) -> Sets:
         """Return the prediction sets of inputs with exact probabilities.
@@ -317,13 +373,29 @@ class RobustRiskControl:
         ValueError
             If a probability is outside [0, 1] or NaN, or the shape is wrong.
         """
-        if not hasattr(self, "tau_") or self.min_count_ is not None:
+        rule = self._rule
+        if rule is None or rule.is_sampled:
             raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
         values = as_probabilities("probabilities", probabilities)
-        check_label_shape("probabilities", values.shape, self.n_classes_)
-        return np.asarray(values >= self.certified_p_)
+        check_label_shape("probabilities", values.shape, rule.n_classes)
+        return np.asarray(values >= rule.certified_p)
 
     # ---- steps ------------------------------------------------------------------------------
+
+    def _with(self, better_p: Fraction | None = None, **found: Any) -> Self:
+        """Replace the rule, at once, and warn if it accepts every label."""
+        rule = RiskRule(
+            alpha=self.alpha,
+            p=self.p,
+            loss=self.loss if isinstance(self.loss, str) else None,
+            correction=self.correction,
+            eta=self.eta,
+            certificate=self.certificate.describe(),
+            **found,
+        )
+        self._rule = rule
+        _warn_if_trivial(rule, better_p)
+        return self
 
     def _level(self, n_classes: int) -> Fraction:
         """Return the error probability that each confidence bound may have."""
@@ -381,27 +453,27 @@ class RobustRiskControl:
             raise ValueError(f"`loss` must be in [0, 1], got {losses[bad][0]} {where(bad)}")
         return losses.astype(np.float64)
 
-    def _warn_if_trivial(self, better: Fraction | None = None) -> None:
-        """Warn if every set holds all labels; another p is better where p is the cause."""
-        if self.tau_ == -math.inf:
-            cause = (
-                f"n = {self.n_calibration_} calibration points are too few for "
-                f"alpha = {float(self.alpha):g}, or have too few finite scores"
-            )
-        elif better is not None:
-            assert self.p is not None
-            assert self.n_test_samples_ is not None
-            cause = too_small_p(self.p, self.n_test_samples_, better)
-        elif self.min_count_ == 0 or (self.min_count_ is None and self.certified_p_ == 0):
-            cause = (
-                "the certificate leaves no count or probability that is too low; a smaller "
-                "radius, more noise, more samples or a larger alpha would fix it"
-            )
-        else:
-            return
-        warnings.warn(
-            f"every label will be in every prediction set: {cause}", TrivialSetWarning, stacklevel=3
+
+def _warn_if_trivial(rule: RiskRule, better: Fraction | None) -> None:
+    """Warn if every set holds all labels; another p is better where p is the cause."""
+    if not rule.accepts_all:
+        return
+    cause = (
+        "the certificate leaves no count or probability that is too low; a smaller radius, more "
+        "noise, more samples or a larger alpha would fix it"
+    )
+    if rule.tau == -math.inf:
+        cause = (
+            f"n = {rule.n_calibration} calibration points are too few for "
+            f"alpha = {float(rule.alpha):g}, or have too few finite scores"
         )
+    elif better is not None:
+        assert rule.p is not None
+        assert rule.n_test_samples is not None
+        cause = too_small_p(rule.p, rule.n_test_samples, better)
+    warnings.warn(
+        f"every label will be in every prediction set: {cause}", TrivialSetWarning, stacklevel=4
+    )
 
 
 def _check_monotone(*losses: npt.NDArray[np.float64]) -> None:

@@ -1,7 +1,7 @@
 """The key of a draw: seed, phase, id of the input and number of the draw."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from bincp._utils.arrays import ArrayLike, as_counts
 from bincp._utils.validation import MAX_COUNT, check_integer
 
 Phase = Literal["calibration", "test", "tuning"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.floating[Any]]
 DoubleArray = npt.NDArray[np.float64]

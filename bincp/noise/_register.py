@@ -1,6 +1,7 @@
 """Samplers of schemes from outside."""
 
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, as_array, where
 from bincp._utils.validation import pairs
 from bincp.noise._draw import draw_from
-from bincp.noise._keys import FloatArray, IntArray, Keys
+from bincp.noise._keys import PHASES, FloatArray, IntArray, Keys
 from bincp.noise._samplers import Sampler, add_sampler, check_inputs, chunks
 
 RowSampler = Callable[[Any, Any, Keys], npt.NDArray[Any]]
@@ -156,14 +157,15 @@ def _check_example(sampler: _OutsideSampler, x: FloatArray) -> None:
                 f"the sampler of {sampler.smoothing!r} must make each row from its input and its "
                 f"key alone, but draws of input {i} differ between a batch and another"
             )
-    others = {
-        "seed": draw_from(sampler, x, _N_DRAWS, phase="test", seed=1, ids=ids),
-        "phase": draw_from(sampler, x, _N_DRAWS, phase="tuning", seed=0, ids=ids),
-        "id": draw_from(sampler, x, _N_DRAWS, phase="test", seed=0, ids=ids + len(x)),
-        "draw": np.roll(drawn, 1, axis=1),
-    }
-    for part, other in others.items():
-        if np.array_equal(drawn, other):
+    others = [
+        ("seed", drawn, draw_from(sampler, x, _N_DRAWS, phase="test", seed=1, ids=ids)),
+        ("id", drawn, draw_from(sampler, x, _N_DRAWS, phase="test", seed=0, ids=ids + len(x))),
+        ("draw", drawn, np.roll(drawn, 1, axis=1)),
+    ]
+    phases = [draw_from(sampler, x, _N_DRAWS, phase=phase, seed=0, ids=ids) for phase in PHASES]
+    others += [("phase", *pair) for pair in combinations(phases, 2)]
+    for part, one, other in others:
+        if np.array_equal(one, other):
             raise ValueError(
                 f"the sampler of {sampler.smoothing!r} must draw other noise for another {part}, "
                 f"got the same {_N_DRAWS} draws (or an example too small to tell)"

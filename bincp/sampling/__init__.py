@@ -8,15 +8,18 @@ in float32, and copied to the device, while the device works on the batch before
 All functions here may be called from several threads at once; `sample_scores` and
 `RobustClassifier` say which changes of shared objects must wait.
 
-The guarantee rests on three properties of the noise:
+The guarantee rests on these properties of the noise:
 
 * The draws of one calibration input are independent, and so are those of different calibration
   inputs: calibration ids must differ, over all calls that make up one calibration.
 * Test draws are independent of all calibration noise. The phases see to that; never calibrate
   on scores that were drawn in the phase "test", nor predict from those of the phase "calibration".
 * Settings such as p, tau or the temperature of a model are chosen on points that are neither
-  calibration nor test points, with noise of the phase "tuning". Tuning on calibration noise fits
-  the rule to that noise, and the guarantee is lost.
+  calibration nor test points, with noise of the phase "tuning". Two calls with one phase and one
+  seed draw the same noise for inputs of equal ids, and ids begin at 0 in each call. So separate
+  points in the phase "calibration" get the very noise of the calibration points; what is tuned on
+  it is fitted to that noise, and the guarantee is lost. The notes of `bincp.BinCP` say what may be
+  tuned on what.
 * The adversary who picks the test input does not know the test noise: keep the seed secret where
   that matters. Test inputs may share noise with each other, and labels of one input always do.
 """

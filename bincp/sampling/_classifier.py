@@ -70,7 +70,8 @@ class RobustClassifier:
     ----------
     model : torch.nn.Module or callable, or a classifier of scikit-learn or ART
         As in `sample_scores`. Must not change between calibration and prediction, and must not have
-        been trained or selected on the calibration data.
+        been trained, selected or tuned on the calibration or test data, nor on their noise: sample
+        separate points for that by `sample_scores` in the phase "tuning".
     smoothing : Smoothing
         The smoothing scheme, one of `bincp.smoothing`.
     ball : Ball

@@ -49,7 +49,8 @@ def sample_scores(
     n_samples : int
         Draws for each input, m.
     phase : "calibration", "test" or "tuning"
-        The purpose of the scores. The phases use independent noise, see `bincp.sampling`.
+        The purpose of the scores: to calibrate, to predict, or to choose settings on separate
+        points. The phases use independent noise, see `bincp.sampling`.
     indices : array-like (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise, in
         this call and in every other one with the same phase and seed, see the notes.

@@ -16,6 +16,7 @@ from bincp import balls, smoothing
 CERTIFICATE = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
 TRUE = np.random.default_rng(0).normal(1, 0.3, (200, 16))
 LABELS = np.arange(len(TRUE)) % 3
+MEMBERS = (LABELS[:, None] + np.arange(3)) % 3 < 2  # two true labels for each point
 SCORES = np.random.default_rng(1).normal(0.6, 0.5, (200, 3, 16))
 
 KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
@@ -27,6 +28,12 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
     "MondrianBinCP, early": (
         lambda: bincp.MondrianBinCP(CERTIFICATE, n_classes=3, passes="auto"),
         lambda rule, true: rule.calibrate(true, LABELS[: len(true)]),
+    ),
+    "RobustRiskControl": (
+        lambda: bincp.RobustRiskControl(CERTIFICATE, alpha=0.2, eta=0.1),
+        lambda rule, true: rule.calibrate(
+            true[:, None] - 0.2 * (MEMBERS[: len(true), :, None] == 0), MEMBERS[: len(true)]
+        ),
     ),
 }
 COPIES = {

@@ -143,6 +143,16 @@ def made_of(**fixed):
     return sampler
 
 
+def one_noise_for(first, second):
+    """A sampler that takes one phase for another."""
+
+    def sampler(scheme, x, keys):
+        phase = first if keys.phase == second else keys.phase
+        return roll(scheme, x, Keys(keys.seed, phase, keys.ids, keys.draws))
+
+    return sampler
+
+
 @pytest.mark.parametrize(
     ("sampler", "message"),
     [
@@ -151,6 +161,9 @@ def made_of(**fixed):
         (first_id, "from its input and its key alone, but draws of input"),
         (made_of(seed=0), "other noise for another seed"),
         (made_of(phase="test"), "other noise for another phase"),
+        (one_noise_for("calibration", "tuning"), "other noise for another phase"),
+        (one_noise_for("calibration", "test"), "other noise for another phase"),
+        (one_noise_for("test", "tuning"), "other noise for another phase"),
         (made_of(ids=None), "other noise for another id"),
         (made_of(draws=None), "other noise for another draw"),
         (constant, "other noise for another seed"),

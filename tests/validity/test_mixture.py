@@ -270,9 +270,15 @@ def test_valid_in_the_worst_case_and_tight_over_thousands_of_settings(attack: At
 
 @each_attack
 def test_what_is_chosen_is_valid_in_the_worst_case(attack: Attack) -> None:
-    """Through the public class, with the t and j that it takes by itself or from p."""
+    """Through the public class, with the j and k that it takes for a p."""
     rng = np.random.default_rng(3)
-    for m, m_test, p in [(1, 1, None), (3, 7, None), (16, 16, "0.4"), (16, 32, None), (64, 9, "1")]:
+    for m, m_test, p in [
+        (1, 1, "1"),
+        (3, 7, "0.6"),
+        (16, 16, "0.4"),
+        (16, 32, "0.7"),
+        (64, 9, "1"),
+    ]:
         scores = rng.random((99, m))
         rule = bincp.BinCP(attack.certificate, alpha="0.2", p=p, correction="mixture")
         with warnings.catch_warnings():
@@ -284,7 +290,7 @@ def test_what_is_chosen_is_valid_in_the_worst_case(attack: Attack) -> None:
         setting = Setting(rule.success_rank_, rule.rank_, 99, m, m_test, rule.alpha)
         assert rule.min_count_ == setting.largest(attack)
         assert WorstCase(attack, setting, rule.min_count_).mean() <= 0.2 + 1e-9
-        assert p is None or rule.success_rank_ == math.ceil(float(p) * m)
+        assert rule.success_rank_ == math.ceil(float(p) * m)
         own = np.sort(scores, axis=1)[:, m - setting.t]
         assert rule.tau_ == np.sort(own)[setting.rank - 1]
 

@@ -52,7 +52,8 @@ def samples():
     logits = rng.normal(2.5 * (np.arange(3) == labels[:, None])[..., None], 1, (2, 130, 3, 80))
     drawn = [of_logits("tps", part.astype(np.float32), seed=0) for part in logits]
     true = drawn[0][np.arange(130), labels]
-    return Samples("tps", true, drawn[1], drawn[1][:, :, 0].copy(), labels, n_tuning=30)
+    tuning = true[100:, :16][::-1].copy()
+    return Samples("tps", true, drawn[1], drawn[1][:, :, 0].copy(), labels, tuning)
 
 
 CERTIFICATE = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
@@ -125,7 +126,7 @@ def test_ranking_transformation_is_tuned_on_inputs_of_its_own(samples):
     problem = methods.Problem(samples, CERTIFICATE, "0.1", "0.8", 60, 80, ETA)
     fitted = method.fit(problem)
     rule = baselines.RankedRSCP(
-        CERTIFICATE, samples.tuning[:, : methods.TUNING_DRAWS], seed=0, alpha=ALPHA, eta=ETA
+        CERTIFICATE, samples.tuning, seed=0, alpha=ALPHA, eta=ETA
     ).calibrate(samples.calibration)
     np.testing.assert_array_equal(fitted.test, rule.conformity(samples.test))
     assert len(samples.tuning) == 30
@@ -541,8 +542,29 @@ class TestPublished:
         )
         np.testing.assert_allclose(found, wanted, atol=1e-5)
         scores.fill_cache(task, tmp_path, report=silent)
-        sampling.fill(task, tmp_path, 2, report=silent)
-        assert sampling.Cache(tmp_path, "toy").load("logits-test").shape == (6, 10, 2)
+        sampling.fill(task, tmp_path, 2, 3, report=silent)
+        cache = sampling.Cache(tmp_path, "toy")
+        assert cache.load("logits-test").shape == (6, 10, 2)
+        self.check_tuning(cache, model, images.inputs(rows[3:]), rows % 2)
+
+    def check_tuning(self, cache, model, x, labels):
+        """The ranking transformation is tuned on the last inputs, with noise of its own phase."""
+        wanted = sample_scores(
+            model,
+            x,
+            smoothing.Gaussian(0.25),
+            16,
+            phase="tuning",
+            seed=5,
+            indices=[3, 4, 5],
+            labels=labels[3:],
+        )
+        cache.make("logits-clean", (6, 10), None, silent)
+        found = Samples.load(cache.folder, "toy", "tps", 3)
+        np.testing.assert_allclose(found.tuning, wanted, atol=1e-5)
+        assert found.n_inputs == 3
+        with pytest.raises(ValueError, match=r"toy\.logits-tuning\.npy .*inputs=3, not 2"):
+            Samples.load(cache.folder, "toy", "tps", 2)
 
     def test_command(self, tmp_path, monkeypatch):
         """From an archive and a file of weights to a report, with a network of fewer layers."""

@@ -206,17 +206,16 @@ class TestGraphScores:
         )
         calibration = task.sample(network, "calibration", silent)
         assert calibration.shape == (12, 5)
-        for node, label, own in zip(task.nodes, task.labels, calibration, strict=True):
-            # The noise of the node's own: keyed by (node, neighbour), so no two nodes share any.
-            noisy = noise.draw(
-                task.smoothing,
-                graph.attributes,
-                5,
-                phase="calibration",
-                indices=node * n + np.arange(n),
-                **options,
-            )
-            np.testing.assert_allclose(own, score(noisy)[node, label], atol=1e-5)
+        logits = task.sample(network, "tuning", silent, n_logits=5)
+        tuning = torch.from_numpy(logits).softmax(1).numpy()[np.arange(12), task.labels]
+        for phase, scores_of_phase in (("calibration", calibration), ("tuning", tuning)):
+            for node, label, own in zip(task.nodes, task.labels, scores_of_phase, strict=True):
+                # Keyed by (node, neighbour), so no two nodes share any noise.
+                ids = node * n + np.arange(n)
+                noisy = noise.draw(
+                    task.smoothing, graph.attributes, 5, phase=phase, indices=ids, **options
+                )
+                np.testing.assert_allclose(own, score(noisy)[node, label], atol=1e-5)
 
 
 class TestCache:
