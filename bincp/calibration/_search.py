@@ -39,7 +39,7 @@ _STRIDES = (4, 2, 1)  # between the spreads that are looked at
 _FEW_COUNTS = 8  # so many values of k are all tried
 _FEW_RANKS = 16  # and so many success ranks t; else so many shares t / m from 0.3 to 1
 # Candidates are compared by losses of at most so many samples, and without raises for less.
-_SEARCH_SAMPLES, _SEARCH_SAMPLES_OF_FIXED = 32, 64
+_SEARCH_SAMPLES = 64
 _SEARCH_GAP = 2e-4
 _FINEST = 32  # so many values of k are told apart at least
 _STEP = 0.2  # of the grid in z, in units of 1 / sqrt(samples)
@@ -108,7 +108,7 @@ class Search:
         self._candidates: list[Rule] = []
         self._fitted = min(setup.m, FITTED_SAMPLES)
         self._levels = population.levels(self._fitted)
-        few = min(setup.m, _SEARCH_SAMPLES if price.early else _SEARCH_SAMPLES_OF_FIXED)
+        few = min(setup.m, _SEARCH_SAMPLES)
         self._few_levels = population.levels(few)
         step = _STEP / math.sqrt(min(setup.m, setup.m_test))
         z = np.arange(-5, 7, max(step, 0.01))
