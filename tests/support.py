@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 import bincp
-from bincp.calibration import _choice, _count_weights, _fixed_tau, _mixture
+from bincp.calibration import _fixed_tau, _mixture
 from bincp.calibration._mixture import Setup
+from bincp.calibration._search import Price, Rule, choose_rule
 from bincp.errors import CertificateError
 
 ROOT = Path(__file__).parents[1]
@@ -157,20 +158,18 @@ def tau_fixed_count(
     return _fixed_tau.tau_fixed_count(Setup(certificate, n, m, m_test, alpha), t, rank)
 
 
+FIXED = Price(early=False)
+
+
 def choose(
     certificate: bincp.Certificate,
     n: int,
     m: int,
     m_test: int,
     alpha: Fraction,
-    p: Fraction | None = None,
-) -> _choice.RankRule:
-    """The ranks that are chosen, and their k."""
-    return _choice.choose(Setup(certificate, n, m, m_test, alpha), p)
-
-
-def choose_weights(
-    certificate: bincp.Certificate, n: int, m: int, m_test: int, alpha: Fraction
-) -> _count_weights.CountWeights:
-    """The count weights that are chosen."""
-    return _count_weights.choose_weights(Setup(certificate, n, m, m_test, alpha))
+    *,
+    t: int | None = None,
+    price: Price = FIXED,
+) -> Rule:
+    """The rule that is chosen, for a fixed count if nothing else is said."""
+    return choose_rule(Setup(certificate, n, m, m_test, alpha, t=t), price)

@@ -14,3 +14,8 @@ cdef Py_ssize_t sequential_replay(
     const int32_t *accept, const int32_t *reject, int32_t m, const unsigned char *hits,
     const int64_t *inputs, Py_ssize_t n_rows, Py_ssize_t n_inputs, Py_ssize_t n_labels,
     int32_t *draws, int32_t *counts, int32_t *exits) noexcept nogil
+
+# Label y has all its m draws in the bytes of hits from y m on, in their order; accepted[y] is 0 or 1.
+cdef void sequential_decide(
+    const int32_t *accept, const int32_t *reject, int32_t m, const unsigned char *hits,
+    Py_ssize_t n_labels, unsigned char *accepted) noexcept nogil

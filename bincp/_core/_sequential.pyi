@@ -24,3 +24,9 @@ def replay(
     counts: Integers,
     exits: Integers,
 ) -> None: ...
+def decide(
+    accept: Integers,
+    reject: Integers,
+    hits: npt.NDArray[np.uint8],
+    accepted: npt.NDArray[np.uint8],
+) -> None: ...

@@ -23,6 +23,9 @@ cdef extern from "rules/sequential.h" nogil:
     size_t bincp_sequential_replay(
         const bincp_sequential_rule *rule, const bincp_sequential_state *state,
         const unsigned char *hits, const int64_t *inputs, size_t n_rows)
+    void bincp_sequential_decide(
+        const bincp_sequential_rule *rule, const unsigned char *hits, size_t n_labels,
+        unsigned char *accepted)
 
 
 cdef void sequential_exits(
@@ -45,6 +48,15 @@ cdef Py_ssize_t sequential_replay(
     state.n_inputs, state.n_labels = <size_t> n_inputs, <size_t> n_labels
     state.draws, state.counts, state.exits = draws, counts, exits
     return <Py_ssize_t> bincp_sequential_replay(&rule, &state, hits, inputs, <size_t> n_rows)
+
+
+cdef void sequential_decide(
+    const int32_t *accept, const int32_t *reject, int32_t m, const unsigned char *hits,
+    Py_ssize_t n_labels, unsigned char *accepted
+) noexcept nogil:
+    cdef bincp_sequential_rule rule
+    rule.accept, rule.reject, rule.m = accept, reject, m
+    bincp_sequential_decide(&rule, hits, <size_t> n_labels, accepted)
 
 
 def scratch_size(int32_t m):
@@ -111,6 +123,23 @@ def replay(
         raise ValueError(
             f"`inputs` must name inputs below {draws.shape[0]} that have had fewer than {m} draws, "
             f"got {inputs[played]} in row {played}")
+
+
+def decide(
+    const int32_t[::1] accept,
+    const int32_t[::1] reject,
+    const unsigned char[:, ::1] hits,
+    unsigned char[::1] accepted,
+):
+    """Write whether each label is accepted: its row of hits holds all m draws, in their order."""
+    cdef Py_ssize_t n_labels = hits.shape[0]
+    cdef int32_t m = check_boundaries(accept.shape[0], reject.shape[0])
+    check_length("rows of hits", hits.shape[1], m)
+    check_length("accepted", accepted.shape[0], n_labels)
+    if n_labels == 0:
+        return
+    with nogil:
+        sequential_decide(&accept[0], &reject[0], m, &hits[0, 0], n_labels, &accepted[0])
 
 
 cdef int32_t check_boundaries(Py_ssize_t accept, Py_ssize_t reject) except -1:

@@ -1,6 +1,10 @@
 """Checks of the arguments of calibration and prediction."""
 
+from fractions import Fraction
+from typing import Any
+
 from bincp._utils.arrays import Scores
+from bincp._utils.levels import as_fraction
 from bincp._utils.validation import MAX_COUNT, check_integer
 
 
@@ -51,3 +55,19 @@ def check_label_shape(
             f"`{name}` must have shape {wanted} with the K = {n_classes} calibrated for, "
             f"got {shape}"
         )
+
+
+def check_passes(passes: Any, correction: str, tau: float | None) -> Fraction | str | None:
+    """Return a budget of passes as a fraction, or what it may be instead of one."""
+    if passes is None or (isinstance(passes, str) and passes == "auto"):
+        return passes
+    budget = as_fraction("passes", passes)
+    if budget < 1:
+        raise ValueError(f'`passes` must be None, "auto" or at least 1, got {passes!r}')
+    if correction != "mixture" or tau is not None:
+        got = f"correction={correction!r}" if tau is None else f"tau={tau!r}"
+        raise ValueError(
+            f'`passes` must be None or "auto" where early stopping has no proof, got {passes!r} '
+            f'with {got}; correction="mixture" without `tau` has one'
+        )
+    return budget

@@ -11,19 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, Scores, as_counts, as_probabilities, as_scores
-from bincp._utils.levels import Level, check_level
+from bincp._utils.levels import Level, as_fraction, check_level
 from bincp._utils.validation import check_integer, check_threshold
 from bincp.calibration import _storage
 from bincp.calibration._arguments import (
     check_calibration_shape,
     check_label_shape,
+    check_passes,
     check_test_samples,
     check_test_scores,
 )
 from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._fitting import Task, condition_of, fit, fit_exact
-from bincp.calibration._sequential import SequentialRule, calibrated_rule
+from bincp.calibration._early_stopping import default_spread, rederived
+from bincp.calibration._fitting import Task, fit, fit_exact
+from bincp.calibration._sequential import SequentialRule, decide_in_order
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import decide
@@ -115,6 +117,16 @@ class BinCP:
         With "marginal" the coverage is at least 1 - alpha over the calibration set as well. With
         ("training-conditional", delta), for "mixture" only, it is at least 1 - alpha given the
         calibration set, for all calibration sets but a share delta, in (0, 1), of i.i.d. ones.
+    passes : None, "auto" or a number of at least 1, optional
+        How many forward passes a test input may cost. By default it costs all m' draws: a label is
+        decided by its count of all of them. Otherwise draws are made and looked at one by one, and
+        each label is decided as soon as its count is far enough from the line, which takes a few
+        passes for about the same sets. A number is the most passes on average, in the reference
+        population that rules are compared in; real inputs may take more or fewer. With "auto" the
+        library weighs passes against the size of the sets, and falls back on all m' draws where
+        early stopping has no proof: with `tau`, and with the other corrections, for which a number
+        is refused. A rule is made for one way of testing: counts of all m' draws decide nothing
+        where it stops early.
 
     Attributes
     ----------
@@ -123,9 +135,10 @@ class BinCP:
     min_count_ : int or None
         k, the least count that is accepted; None after `calibrate_exact`.
     rank_ : int or None
-        j: tau (or the count) is the j-th smallest over the calibration set. None with count
-        weights, which "mixture" uses where m > m' and neither `p` nor `tau` is given; then
-        `success_rank_`, `p_` and `certified_p_` are None, too.
+        j: tau (or the count) is the j-th smallest over the calibration set. None where "mixture"
+        chose losses of counts instead, which needs that neither `p` nor `tau` nor a
+        training-conditional guarantee is given; then `success_rank_`, `p_` and `certified_p_` are
+        None, too.
     success_rank_ : int or None
         t: at least t of the m scores of a calibration point reach its own threshold.
     n_calibration_, n_samples_, n_test_samples_ : int or None
@@ -140,6 +153,11 @@ class BinCP:
         Certified lower bound at `p_lower_`, or at `p_`.
     n_classes_ : int or None
         K, where `calibrate` was given it.
+    losses_ : tuple of int or None
+        ``losses_[s]`` is the loss of a calibration point of which s of m scores reach tau, in units
+        of 2**-36; None with ranks.
+    boundaries_ : SequentialRule or None
+        When a label is accepted or refused; None where it is decided by the count of all m' draws.
 
     Notes
     -----
@@ -162,13 +180,33 @@ class BinCP:
 
     With tau fixed, t is an observed count, so the line over the curve may not depend on it: its
     slope is fixed in advance, and k is the largest with v(p) <= alpha + slope (u(p) - j / (n + 1))
-    for every p. With count weights, a calibration point of which s of m scores reach tau costs
-    w(s), non-increasing in s. tau is the largest threshold at which n + 1 points, one of them at
-    the highest cost, cost at most alpha (n + 1); this bounds the mean cost of a further point by
-    alpha (conformal risk control). Condition (Q): for every p, the expected cost at p is at least
-    v(p). So the mean of v is at most alpha, too. Given the calibration set, j / (n + 1) is replaced
-    by the 1 - delta quantile of Beta(j, n + 1 - j), the distribution of the share below the j-th
-    smallest of n.
+    for every p. Given the calibration set, j / (n + 1) is replaced by the 1 - delta quantile of
+    Beta(j, n + 1 - j), the distribution of the share below the j-th smallest of n.
+
+    *Losses in place of ranks.* A calibration point of which s of m scores reach tau costs w(s),
+    where w(0) >= ... >= w(m) >= 0. tau is the largest threshold at which the costs of the n points,
+    and once more w(0), add up to at most alpha (n + 1). Let v(p) be the probability that the test
+    refuses the true label at the worst input, for any test: a count or a sequential one. The
+    guarantee asks two things of v: it does not increase with p, and v(p) <= E[w(Bin(m, p))] for
+    every p in [0, 1].
+
+    The mean cost is at most alpha: let tau* be the largest threshold at which the costs of all
+    n + 1 points add up to at most alpha (n + 1). No cost exceeds w(0), so tau <= tau*, and a lower
+    threshold costs no point more. The points are exchangeable and tau* does not depend on their
+    order, so the mean cost of the test point is at most alpha at tau*, hence at tau.
+
+    A refusal is paid for: fix tau and the test point, of which a clean draw reaches tau with
+    probability p. The m scores that it would have had in a calibration are independent of the draws
+    of the test, and cost E[w(Bin(m, p))] in the mean. At the attacked input a draw reaches tau with
+    probability c(p) at least, and a sequential test refuses less often where draws reach tau more
+    often: let draw l reach it iff a uniform U_l is at most the probability; then the larger
+    probability is accepted wherever the smaller one is. So the label is refused with probability at
+    most v(p), which is at most the mean cost.
+
+    A count and a sequential test refuse with different probabilities, and losses that pay for one
+    need not pay for the other. So a rule decides only by the test that it was calibrated for. The
+    inequality is proven on cells, v at the left end against the expected cost at the right, and
+    cells that do not tell are halved: it holds for every p, and not on a grid only.
 
     Threads may predict with one object at the same time. They may also predict while another
     thread calibrates it: `calibrate` replaces the whole decision rule at once, at its end, so each
@@ -204,6 +242,7 @@ class BinCP:
     union = _setting(lambda settings: settings.union)
     eta = _setting(lambda settings: settings.eta)
     delta = _setting(lambda settings: settings.delta)
+    passes = _setting(lambda settings: settings.passes)
 
     tau_ = _fitted(lambda rule: rule.tau)
     min_count_ = _fitted(lambda rule: rule.min_count)
@@ -216,6 +255,8 @@ class BinCP:
     dtype_ = _fitted(lambda rule: rule.dtype)
     p_ = _fitted(lambda rule: rule.p)
     p_lower_ = _fitted(lambda rule: rule.p_lower)
+    losses_ = _fitted(lambda rule: rule.losses)
+    boundaries_ = _fitted(lambda rule: rule.boundaries)
     certified_p_ = _fitted(lambda rule: rule.certified_p)
 
     def __init__(
@@ -229,6 +270,7 @@ class BinCP:
         union: str = "per-bound",
         eta: Level = 1e-3,
         guarantee: str | tuple[str, Level] = "marginal",
+        passes: Level | None = None,
     ) -> None:
         as_certificate(certificate)
         if not isinstance(correction, str) or correction not in CORRECTIONS:
@@ -245,6 +287,7 @@ class BinCP:
             union=as_union(union),
             eta=check_level("eta", eta),
             delta=_check_guarantee(guarantee, correction),
+            passes=check_passes(passes, correction, tau),
         )
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
@@ -258,6 +301,8 @@ class BinCP:
 
     def __repr__(self) -> str:
         settings = f"alpha={self.alpha}, correction={self.correction!r}"
+        if self.passes is not None:
+            settings += f", passes={self.passes!s}"
         rule = self._rule
         if rule is None:
             return f"BinCP({settings}, not calibrated)"
@@ -385,7 +430,8 @@ class BinCP:
         Parameters
         ----------
         scores : array_like, shape (n, K, m')
-            m' sampled scores of each label of each input, of the dtype calibrated with.
+            m' sampled scores of each label of each input, of the dtype calibrated with. A rule with
+            `boundaries_` looks at them one by one, so they must be in the order of the draws.
 
         Returns
         -------
@@ -402,6 +448,8 @@ class BinCP:
         rule = self._calibrated()
         checked = as_scores("scores", scores)
         check_test_scores(checked, rule.dtype, rule.n_classes, rule.n_test_samples)
+        if rule.boundaries is not None:
+            return decide_in_order(rule.boundaries, checked, rule.tau)
         return decide(checked, rule.tau, rule.min_count)
 
     def predict_set_from_counts(
@@ -429,7 +477,8 @@ class BinCP:
         TypeError
             If the counts or `n_samples` are not integers.
         ValueError
-            If `n_samples` is not m', a count is outside [0, m'], or the shape is wrong.
+            If the rule stops early, `n_samples` is not m', a count is outside [0, m'], or the shape
+            is wrong.
 
         Examples
         --------
@@ -442,6 +491,7 @@ class BinCP:
         array([[ True,  True, False]])
         """
         rule = self._calibrated()
+        refuse_counts(rule)
         drawn = check_integer("n_samples", n_samples, low=1)
         if drawn != rule.n_test_samples:
             raise ValueError(
@@ -482,29 +532,33 @@ class BinCP:
         check_label_shape("probabilities", values.shape, rule.n_classes)
         return np.asarray(values >= rule.least)
 
-    def sequential_rule(self, *, spread: float | None = None) -> SequentialRule:
+    def sequential_rule(self, *, spread: Level | None = None) -> SequentialRule:
         """Return a test that stops drawing early and keeps the guarantee, for the same tau.
 
         Parameters
         ----------
-        spread : float, optional
-            Distance of the boundaries from the line l k / m', > 0; sqrt(m') / 3 + 1/2 if not given.
-            A small one decides sooner, and asks for a smaller k.
+        spread : int, float, str, Decimal or Fraction, optional
+            Distance of the boundaries from the line l k / m', > 0, as a count of hits. A small one
+            decides sooner, and asks for a smaller k. If not given, the boundaries are
+            `boundaries_`, and for a rule without them at the distance sqrt(m') / 3 + 1/2.
 
         Returns
         -------
         SequentialRule
             With the largest k for which its probability of acceptance, computed exactly, passes the
-            condition that the calibration was made for.
+            condition that the calibration was made for. A calibration with `passes` is made for the
+            test that it returns, and needs fewer draws for sets of the same size.
 
         Raises
         ------
         NotCalibratedError
             If `calibrate` has not been called.
-        ValueError
-            If the correction is not "mixture": the others bound a count of all m' draws.
+        TypeError, ValueError
+            If `spread` is not a number above 0, or the correction is not "mixture": the others
+            bound a count of all m' draws.
         CertificateError
-            If the object was loaded from a file and has no certificate, see `load`.
+            If the object was loaded from a file, has no certificate, see `load`, and other
+            boundaries than `boundaries_` are asked for.
 
         Examples
         --------
@@ -522,10 +576,10 @@ class BinCP:
             raise ValueError(
                 f'`correction` must be "mixture" for a sequential rule, got {self.correction!r}'
             )
-        condition = condition_of(rule, self._require_certificate())
-        if condition is None:  # only accepting every label keeps the guarantee
-            return SequentialRule.curtailed(0, rule.n_test_samples)
-        return calibrated_rule(condition, rule.n_test_samples, spread)
+        if spread is None and rule.boundaries is not None:
+            return rule.boundaries
+        distance = default_spread(rule.n_test_samples) if spread is None else _distance(spread)
+        return rederived(rule, self._require_certificate(), distance)
 
     # ---- storage ----------------------------------------------------------------------------
 
@@ -638,6 +692,23 @@ def _warn_if_trivial(rule: DecisionRule) -> None:
             TrivialSetWarning,
             stacklevel=3,
         )
+
+
+def refuse_counts(rule: DecisionRule) -> None:
+    """Refuse counts of all draws for a rule that was calibrated for another test."""
+    if rule.boundaries is not None:
+        raise ValueError(
+            "`counts` must not decide for a rule that stops early: it was calibrated for its "
+            "boundaries, and the count of all m' draws would lose coverage; give predict_set the "
+            "scores in the order of their draws, or calibrate with passes=None for counts"
+        )
+
+
+def _distance(spread: Level) -> Fraction:
+    distance = as_fraction("spread", spread)
+    if distance <= 0:
+        raise ValueError(f"`spread` must be above 0, got {spread!r}")
+    return distance
 
 
 def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:

@@ -131,24 +131,8 @@ class MeanFailure(Condition):
         return corner_envelope(self._u, v, self._x)[1]
 
 
-class FixedCeiling(Condition):
-    """v must stay below a ceiling that does not depend on v."""
-
-    @property
-    @abstractmethod
-    def _ceiling(self) -> Array:
-        """The ceiling, which does not increase with p."""
-
-    def ceiling(self, v: Array) -> Array:
-        """Return the ceiling, whatever v is."""
-        return self._ceiling
-
-    def allows(self, v: Array) -> bool:
-        return bool(np.all(v[:-1] <= self._ceiling[1:]))
-
-
 @dataclass(frozen=True)
-class FixedSlope(FixedCeiling):
+class FixedSlope(Condition):
     """Tau fixed: t is an observed count, so the line over the curve (u, v) was drawn before it.
 
     v(p) <= alpha + slope (u(p) - j / (n + 1)) for every p keeps the coverage whatever t the data
@@ -171,26 +155,14 @@ class FixedSlope(FixedCeiling):
         u = self.curve.calibration_failures(self.t, self.m)
         return float_below(intercept) + TOLERANCE + self.slope * u
 
+    def ceiling(self, v: Array) -> Array:
+        """Return the line, whatever v is."""
+        return self._ceiling
+
+    def allows(self, v: Array) -> bool:
+        return bool(np.all(v[:-1] <= self._ceiling[1:]))
+
     def on(self, curve: Curve) -> "FixedSlope":
-        return replace(self, curve=curve)
-
-
-@dataclass(frozen=True, eq=False)
-class MeanLoss(FixedCeiling):
-    """Count weights: a calibration point of which s samples reach the threshold costs losses[s].
-
-    Calibration bounds the mean cost by alpha; v(p) may be at most the expected cost
-    E[losses[Bin(m, p)]], for every p. The losses do not increase with s.
-    """
-
-    curve: Curve
-    losses: Array
-
-    @cached_property
-    def _ceiling(self) -> Array:
-        return self.curve.expected(self.losses) + TOLERANCE
-
-    def on(self, curve: Curve) -> "MeanLoss":
         return replace(self, curve=curve)
 
 

@@ -17,6 +17,7 @@ from bincp.calibration._clopper_pearson import (
 )
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._fitting import DEFAULT_P
+from bincp.calibration._losses import complaint
 from bincp.calibration._mixture import top_rank
 
 Checks = Iterator[tuple[str, bool]]
@@ -27,9 +28,9 @@ _ALL_OR_NONE = "the fields of sampled scores must be all given or all null"
 
 def contradiction(rule: DecisionRule) -> str | None:
     """Return the first contradiction between the fields, None if they agree."""
-    for complaint, agrees in _checks(rule):
+    for contradicted, agrees in _checks(rule):
         if not agrees:
-            return complaint
+            return contradicted
     return None
 
 
@@ -38,16 +39,25 @@ def _checks(rule: DecisionRule) -> Checks:
     yield "`n_calibration_` must be in [1, 2**31)", 1 <= rule.n_calibration <= MAX_COUNT
     sampled = (rule.min_count, rule.n_samples, rule.n_test_samples, rule.dtype)
     if not rule.is_sampled:
-        rest = (*sampled, rule.success_rank, rule.n_classes, rule.p_lower)
+        rest = (
+            *sampled,
+            rule.success_rank,
+            rule.n_classes,
+            rule.p_lower,
+            rule.losses,
+            rule.boundaries,
+        )
         yield _ALL_OR_NONE, rest == (None,) * len(rest)
         yield from _exact(rule)
         return
     yield _ALL_OR_NONE, None not in sampled
     yield from _sizes(rule)
     yield from _tau(rule)
+    yield from _boundaries(rule)
     ranked = (rule.rank, rule.success_rank, rule.p, rule.certified_p)
-    if rule.settings.correction == "mixture" and ranked == (None,) * 4:
-        yield from _count_weights(rule)
+    if rule.losses is not None:
+        yield "a rule has losses or ranks", ranked == (None,) * 4
+        yield from _losses(rule)
         return
     yield "a rank or a probability is missing", None not in ranked
     yield from _ranks(rule)
@@ -63,6 +73,8 @@ def _settings(rule: DecisionRule) -> Checks:
     yield "`eta` must be below alpha", not bounded or settings.eta < settings.alpha
     mixture = settings.correction == "mixture"
     yield "`delta` belongs to the mixture correction", settings.delta is None or mixture
+    budget = isinstance(settings.passes, Fraction)
+    yield "`passes` has no proof with these settings", not budget or settings.stops_early
 
 
 def _exact(rule: DecisionRule) -> Checks:
@@ -104,16 +116,34 @@ def _tau(rule: DecisionRule) -> Checks:
     )
 
 
-def _count_weights(rule: DecisionRule) -> Checks:
+def _boundaries(rule: DecisionRule) -> Checks:
+    boundaries = rule.boundaries
+    needed = rule.settings.stops_early and rule.min_count != 0 and rule.n_test_samples != 1
+    yield "`boundaries_` belong to a rule that stops early", needed or boundaries is None
+    yield "`boundaries_` are missing", not needed or boundaries is not None
+    if boundaries is not None:
+        yield (
+            "`boundaries_` must end after m' draws",
+            boundaries.n_test_samples == rule.n_test_samples,
+        )
+        yield (
+            "`min_count_` must be that of `boundaries_`",
+            boundaries.min_count == rule.min_count,
+        )
+
+
+def _losses(rule: DecisionRule) -> Checks:
     settings = rule.settings
     assert rule.n_samples is not None
-    assert rule.n_test_samples is not None
-    fixed = (settings.p, settings.tau, settings.delta, rule.p_lower)
+    assert rule.losses is not None
+    free = (settings.p, settings.tau, settings.delta, rule.p_lower) == (None,) * 4
     yield (
-        "count weights need m > m' and nothing fixed",
-        fixed == (None,) * 4 and rule.n_samples > rule.n_test_samples,
+        "losses need the mixture correction, and nothing fixed",
+        (free and settings.correction == "mixture"),
     )
-    yield "k is 0 where tau is -inf", rule.min_count == 0 or rule.tau > -math.inf
+    wrong = complaint(rule.losses, rule.n_samples)
+    yield f"`losses_`: {wrong}", wrong is None
+    yield "k is 0 exactly where tau is -inf", (rule.min_count == 0) == (rule.tau == -math.inf)
 
 
 def _ranks(rule: DecisionRule) -> Checks:

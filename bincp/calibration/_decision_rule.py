@@ -4,10 +4,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from bincp.calibration._sequential import SequentialRule
+
 
 @dataclass(frozen=True)
 class Settings:
-    """The checked options of `bincp.BinCP`; `delta` is that of a training-conditional guarantee."""
+    """The checked options of `bincp.BinCP`.
+
+    `delta` is that of a training-conditional guarantee. `passes` is None, "auto" or a budget.
+    """
 
     alpha: Fraction
     p: Fraction | None = None
@@ -16,6 +21,15 @@ class Settings:
     union: str = "per-bound"
     eta: Fraction = Fraction(1, 1000)
     delta: Fraction | None = None
+    passes: Fraction | str | None = None
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether a label may be decided before all m' draws.
+
+        Where early stopping is left to the library, it takes a rule that has a proof for it.
+        """
+        return self.passes is not None and self.correction == "mixture" and self.tau is None
 
     @property
     def spends_on_classes(self) -> bool:
@@ -25,11 +39,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """A label is in the set iff at least k of its m' scores reach tau.
+    """A label is in the set iff at least k of its m' scores reach tau, or as the boundaries decide.
 
-    A rule of exact probabilities accepts a label iff its probability is at least ``certified_p``;
-    its ``min_count`` and all that belongs to samples are None. The fields are those of
-    `bincp.BinCP` without the underscore at the end.
+    With ``boundaries`` a label is accepted or refused as soon as its count reaches one of them, and
+    the count of all m' draws decides nothing: the calibration is for this test alone. With
+    ``losses`` the calibration gave a point with s hits the loss ``losses[s]``, in units of 2**-36;
+    without, it took ranks. A rule of exact probabilities accepts a label iff its probability is at
+    least ``certified_p``; its ``min_count`` and all that belongs to samples are None. The fields
+    are those of `bincp.BinCP` without the underscore at the end.
     """
 
     settings: Settings
@@ -45,6 +62,8 @@ class DecisionRule:
     p: float | None = None
     p_lower: float | None = None
     certified_p: float | None = None
+    losses: tuple[int, ...] | None = None
+    boundaries: SequentialRule | None = None
     certificate: dict[str, Any] = field(default_factory=dict, hash=False)
     """Description, by `Certificate.describe`, of the certificate that the rule was made with."""
 

@@ -12,18 +12,18 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import Scores, round_to
 from bincp._utils.levels import conformal_rank, float_below, success_rank
-from bincp.calibration._choice import choose
 from bincp.calibration._clopper_pearson import (
     CountRule,
     clopper_pearson_rule,
     eta_of_bound,
     uncorrected_rule,
 )
-from bincp.calibration._conditions import Condition
-from bincp.calibration._count_weights import choose_weights, select_threshold_by_weights
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._fixed_tau import tau_fixed_count
+from bincp.calibration._losses import select_threshold_by_losses
 from bincp.calibration._mixture import Setup, top_rank
+from bincp.calibration._search import Price, Rule, choose_rule
+from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._threshold import kth_smallest, select_threshold
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan, count_exceedances
@@ -56,9 +56,20 @@ class Task:
     def setup(self) -> Setup:
         """Everything that the mixture correction may use before it sees a score."""
         settings = self.settings
-        return Setup(self.certificate, self.n, self.m, self.m_test, settings.alpha, settings.delta)
+        t = None if settings.p is None else success_rank(settings.p, self.m)
+        return Setup(
+            self.certificate, self.n, self.m, self.m_test, settings.alpha, settings.delta, t
+        )
 
-    def rule(self, tau: float, rank: int | None, t: int | None, counts: CountRule) -> DecisionRule:
+    def rule(
+        self,
+        tau: float,
+        rank: int | None,
+        t: int | None,
+        counts: CountRule,
+        losses: tuple[int, ...] | None = None,
+        boundaries: SequentialRule | None = None,
+    ) -> DecisionRule:
         """Return the decision rule; with rank 0 it accepts every label."""
         return DecisionRule(
             settings=self.settings,
@@ -74,6 +85,8 @@ class Task:
             p=counts.p,
             p_lower=counts.p_lower,
             certified_p=counts.certified_p,
+            losses=losses,
+            boundaries=boundaries if counts.min_count else None,
             certificate=self.certificate.describe(),
         )
 
@@ -104,24 +117,6 @@ def fit_exact(
     )
 
 
-def condition_of(rule: DecisionRule, certificate: Certificate) -> Condition | None:
-    """Return the condition of a mixture rule on prediction; None if only accepting all meets it."""
-    assert rule.n_samples is not None
-    assert rule.n_test_samples is not None
-    alpha, delta = rule.settings.alpha, rule.settings.delta
-    setup = Setup(
-        certificate, rule.n_calibration, rule.n_samples, rule.n_test_samples, alpha, delta
-    )
-    if rule.rank is None:
-        return choose_weights(setup).condition if rule.min_count else None
-    t = rule.success_rank
-    if not rule.rank or not t:
-        return None
-    if rule.settings.tau is not None:
-        return tau_fixed_count(setup, t, rule.rank)[1]
-    return setup.condition(t, rule.rank)
-
-
 # ---- the corrections --------------------------------------------------------------------------
 
 
@@ -133,17 +128,30 @@ def _fit_mixture(task: Task) -> DecisionRule:
         tau, t = _count_at_fixed_tau(task, rank)
         k, _ = tau_fixed_count(task.setup, t, rank)
         return task.rule(tau, rank, t, _count_rule(task, t, k))
-    if task.m > task.m_test and settings.p is None and settings.delta is None:
-        return _fit_weights(task)
-    t, rank, k = choose(task.setup, settings.p)
-    return task.rule(_threshold(task, t, rank), rank, t, _count_rule(task, t, k))
+    chosen = choose_rule(task.setup, price_of(settings))
+    if chosen.losses is not None:
+        return _fit_losses(task, chosen)
+    assert chosen.t is not None
+    assert chosen.rank is not None
+    tau = _threshold(task, chosen.t, chosen.rank)
+    counts = _count_rule(task, chosen.t, chosen.test.k)
+    return task.rule(tau, chosen.rank, chosen.t, counts, boundaries=chosen.test.boundaries)
 
 
-def _fit_weights(task: Task) -> DecisionRule:
-    weights = choose_weights(task.setup)
-    tau = select_threshold_by_weights(task.scores, weights, task.settings.alpha)
-    k = weights.k if tau > -math.inf else 0
-    return task.rule(tau, None, None, CountRule(k, None, None, None))
+def price_of(settings: Settings) -> Price:
+    """Return what a test input may cost under these settings."""
+    budget = settings.passes
+    limit = float(budget) if isinstance(budget, Fraction) else None
+    return Price(settings.stops_early, limit if settings.stops_early else None)
+
+
+def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:
+    assert chosen.losses is not None
+    tau = select_threshold_by_losses(task.scores, chosen.losses, task.settings.alpha)
+    k = chosen.test.k if tau > -math.inf else 0
+    losses = tuple(chosen.losses.tolist())
+    counts = CountRule(k, None, None, None)
+    return task.rule(tau, None, None, counts, losses, chosen.test.boundaries)
 
 
 def _count_rule(task: Task, t: int, k: int) -> CountRule:

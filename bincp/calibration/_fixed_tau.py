@@ -4,10 +4,14 @@ The line over the curve of the two failure probabilities may then not depend on 
 fixed in advance. The proof is in the notes of `bincp.BinCP`.
 """
 
+from fractions import Fraction
+
 from bincp._utils.levels import success_rank
-from bincp.calibration._choice import TYPICAL_SHARE
 from bincp.calibration._conditions import Condition, FixedSlope, MeanFailure, largest_count
 from bincp.calibration._mixture import Setup, count_without_attack
+
+TYPICAL_SHARE = Fraction(7, 10)
+"""The share t / m whose sets held fewest wrong labels on digits, over all strengths of attack."""
 
 
 def tau_fixed_count(setup: Setup, t_observed: int, rank: int) -> tuple[int, Condition | None]:

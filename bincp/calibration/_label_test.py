@@ -43,6 +43,11 @@ class LabelTest:
             return SequentialRule.curtailed(self.k, self.m_test)
         return line_boundaries(self.k, self.m_test, self.spread)
 
+    @property
+    def boundaries(self) -> SequentialRule | None:
+        """The boundaries of a sequential test; None for a fixed count, which needs none."""
+        return None if self.spread is None else self.rule
+
     def refusals(self, p: Array, q: Array) -> Array:
         """Return the probability of refusal at the success probabilities p = 1 - q."""
         if self.spread is not None:
@@ -64,7 +69,7 @@ def line_boundaries(min_count: int, n_test_samples: int, spread: Fraction) -> Se
     """
     m, k = n_test_samples, min_count
     part, whole = spread.numerator, spread.denominator
-    fits = (k * whole + part) * m < 2**62
+    fits = (m * whole + part) * m < 2**62
     draws = np.arange(m + 1, dtype=np.int64 if fits else object)  # else Python's integers
     above, below = draws * k * whole + part * m, draws * k * whole - part * m
     accept = np.minimum(-(-above // (m * whole)), k)

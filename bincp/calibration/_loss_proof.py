@@ -13,9 +13,9 @@ import numpy as np
 
 from bincp._utils.validation import check_integer
 from bincp.calibration._conditions import TOLERANCE
-from bincp.calibration._count_weights import UNIT, Losses
 from bincp.calibration._curve import Array, Curve
 from bincp.calibration._label_test import refusals_by_count
+from bincp.calibration._losses import UNIT, Losses
 from bincp.calibration._sequential import SequentialRule, exit_probabilities
 from bincp.certificates import Certificate
 

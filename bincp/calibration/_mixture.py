@@ -24,7 +24,8 @@ class Setup:
     """Everything that the mixture correction may use before it sees a score.
 
     n calibration points have m samples each, a test point has m_test = m'. ``delta`` belongs to a
-    training-conditional guarantee and is None for the marginal one.
+    training-conditional guarantee and is None for the marginal one. ``t`` is given where the user
+    fixed p.
     """
 
     certificate: Certificate
@@ -33,6 +34,12 @@ class Setup:
     m_test: int
     alpha: Fraction
     delta: Fraction | None = None
+    t: int | None = None
+
+    @property
+    def may_weigh(self) -> bool:
+        """Whether counts may have losses; they have no t, and no proof given the calibration."""
+        return self.delta is None and self.t is None
 
     @property
     def top_rank(self) -> int:

@@ -4,7 +4,7 @@ With p fixed, only tau of the rule "at least k of m' scores reach tau" depends o
 else follows from the certificate and a few numbers, so it can be computed and chosen in advance.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bincp._utils.drawing import draw
-from bincp._utils.levels import Level, check_level, conformal_rank, float_below
+from bincp._utils.levels import Level, check_level, conformal_rank, float_below, success_rank
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.calibration._arguments import check_test_samples
 from bincp.calibration._choice import (
@@ -23,9 +23,9 @@ from bincp.calibration._choice import (
     default_success_rank,
 )
 from bincp.calibration._clopper_pearson import clopper_pearson_rule, eta_of_bound, uncorrected_rule
-from bincp.calibration._count_weights import choose_weights
 from bincp.calibration._mixture import Setup
-from bincp.calibration._sequential import SequentialRule, calibrated_rule
+from bincp.calibration._search import Price, choose_rule
+from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._triviality import too_few_points, too_weak
 from bincp.certificates import Certificate, as_certificate
 
@@ -246,16 +246,11 @@ class Plan:
     # ---- parts ------------------------------------------------------------------------------
 
     def _sequential_rule(self) -> SequentialRule:
-        """Return the rule that `BinCP.sequential_rule` will return."""
-        m, m_test = self.m, self.n_test_samples
-        if self.rank is None or self.success_rank is None:
-            if self.min_count == 0:
-                return SequentialRule.curtailed(0, m_test)
-            return calibrated_rule(choose_weights(self._setup(m, m_test)).condition, m_test)
-        if self.rank == 0:
-            return SequentialRule.curtailed(0, m_test)
-        setup = self._setup(m, m_test)
-        return calibrated_rule(setup.condition(self.success_rank, self.rank), m_test)
+        """Return the rule of `BinCP` with ``passes="auto"``."""
+        setup = self._setup(self.m, self.n_test_samples)
+        if self.p is not None:
+            setup = replace(setup, t=self.success_rank)
+        return choose_rule(setup, Price()).test.rule
 
     def _setup(self, m: int, m_test: int) -> Setup:
         return Setup(self.certificate, self.n, m, m_test, self.alpha)
@@ -442,10 +437,9 @@ def plan(
 
 def _planned_rule(setup: Setup, p: Fraction | None) -> tuple[int | None, int | None, int]:
     """Return t, j and k as the mixture correction of `BinCP` will."""
-    if setup.m > setup.m_test and p is None:
-        weights = choose_weights(setup)
-        return None, None, 0 if weights.is_trivial(setup.n, setup.alpha) else weights.k
-    return choose(setup, p)
+    t = None if p is None else success_rank(p, setup.m)
+    chosen = choose_rule(replace(setup, t=t), Price(early=False))
+    return chosen.t, chosen.rank, chosen.test.k
 
 
 def _certified(certificate: Certificate, t: int, m: int) -> float:

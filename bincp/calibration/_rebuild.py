@@ -4,8 +4,12 @@ import json
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from bincp import balls, smoothing
 from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._loss_proof import proves
+from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate, certify, registered
 from bincp.errors import CertificateError
 
@@ -22,9 +26,12 @@ def certificate_of(rule: DecisionRule) -> Certificate | None:
     Raises
     ------
     ValueError
-        If the certificate of the pair proves less than the rule took from it.
+        If the certificate of the pair proves less than the rule took from it, or the losses do not
+        pay for the refusals of the test.
     """
     certificate = _described(rule.certificate)
+    if certificate is not None and rule.losses is not None:
+        _check_losses(rule, certificate)
     if certificate is None or rule.certified_p is None:
         return certificate
     start = rule.p if rule.p_lower is None else rule.p_lower
@@ -36,6 +43,17 @@ def certificate_of(rule: DecisionRule) -> Certificate | None:
             f"got {rule.certified_p!r}"
         )
     return certificate if rule.certified_p >= certified - _TOLERANCE else None
+
+
+def _check_losses(rule: DecisionRule, certificate: Certificate) -> None:
+    assert rule.min_count is not None
+    assert rule.n_test_samples is not None
+    test = rule.boundaries or SequentialRule.curtailed(rule.min_count, rule.n_test_samples)
+    if not proves(np.array(rule.losses), test, certificate):
+        raise ValueError(
+            "`losses_` must pay for the refusals of `min_count_` or `boundaries_` under "
+            f"{certificate!r}, got losses that do not"
+        )
 
 
 def _described(description: dict[str, Any]) -> Certificate | None:

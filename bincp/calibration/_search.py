@@ -20,11 +20,11 @@ from bincp._core._mixture import point_envelope
 from bincp._utils.bisection import last_integer
 from bincp.calibration import _wide_reference as population
 from bincp.calibration._conditions import MeanFailure
-from bincp.calibration._count_weights import UNIT, Losses
 from bincp.calibration._curve import Array, Curve
 from bincp.calibration._label_test import LabelTest, refusals_by_count
 from bincp.calibration._loss_fitting import FITTED_SAMPLES, Cells, extended, falling
 from bincp.calibration._loss_proof import proves
+from bincp.calibration._losses import UNIT, Losses, accept_all
 from bincp.calibration._mixture import Setup, count_without_attack
 
 PRICE = 0.05
@@ -71,7 +71,7 @@ class Rule:
     """A test with its calibration: ranks, or losses of counts.
 
     The losses of a candidate are numbers, those of a rule that is proven are units of `UNIT`. With
-    rank 0 every label is accepted. ``wrong`` is the share of wrong labels in the sets, ``passes``
+    k = 0 every label is accepted. ``wrong`` is the share of wrong labels in the sets, ``passes``
     the mean number of forward passes, both in the reference population.
     """
 
@@ -85,7 +85,7 @@ class Rule:
     @property
     def is_trivial(self) -> bool:
         """Whether every label is accepted, whatever the scores are."""
-        return self.test.k == 0 or self.rank == 0
+        return self.test.k == 0
 
     def cost(self, price: Price) -> float:
         """Return what the search minimises; too many passes come last, the fewer the better."""
@@ -177,7 +177,8 @@ class Search:
     @property
     def _nothing(self) -> Rule:
         """The rule that accepts every label."""
-        return Rule(LabelTest(0, self._setup.m_test), 1.0, 1.0, self._setup.m, 0)
+        setup = self._setup
+        return Rule(LabelTest(0, setup.m_test), 1.0, 1.0, setup.t or setup.m, setup.top_rank)
 
     def _cost(self, k: int, spread: Fraction | None) -> float:
         return self.at(LabelTest(k, self._setup.m_test, spread)).cost(self._price)
@@ -213,7 +214,7 @@ class Search:
         accepted = population.accepted(test)
         found = list(self._by_ranks(test, v, accepted))
         best, centre = min(found, key=lambda pair: pair[0].wrong, default=(self._nothing, _CENTRE))
-        if self._setup.delta is None:
+        if self._setup.may_weigh:
             prices = self._few_levels.prices(self._setup.n, centre)
             found += self._by_losses(test, v, accepted, prices)
             best, centre = min(found, key=lambda pair: pair[0].wrong, default=(best, centre))
@@ -238,10 +239,9 @@ class Search:
     @cached_property
     def _successes(self) -> list[tuple[int, Array]]:
         """Each t, with the probability that a calibration point reaches its threshold."""
-        m = self._setup.m
-        return [
-            (t, 1 - self._curve.calibration_failures(t, m)[::-1]) for t in _success_ranks(m)
-        ]
+        m, t = self._setup.m, self._setup.t
+        ranks = _success_ranks(m) if t is None else [t]
+        return [(t, 1 - self._curve.calibration_failures(t, m)[::-1]) for t in ranks]
 
     def _by_losses(
         self, test: LabelTest, v: Array, accepted: Array, prices: Array
@@ -278,7 +278,7 @@ class Search:
         if candidate.losses is None:
             return self._with_proven_ranks(candidate)
         losses, wrong = self._fine_losses(candidate)
-        if accept_all(losses, self._setup):
+        if accept_all(losses, self._setup.n, self._setup.alpha):
             return self._nothing
         return Rule(candidate.test, wrong, candidate.passes, losses=losses)
 
@@ -325,12 +325,6 @@ class Search:
         if not proves(units, test.rule, setup.certificate):
             raise AssertionError("losses that pay in every cell must be proven")
         return units, wrong(best)
-
-
-def accept_all(losses: Losses, setup: Setup) -> bool:
-    """Whether losses cost too much at any threshold, so that every label is accepted."""
-    most = setup.alpha * (setup.n + 1) / Fraction(UNIT)
-    return setup.n * int(losses[-1]) + int(losses[0]) > most
 
 
 def _success_ranks(m: int) -> list[int]:

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple, NoReturn
 
 from bincp._utils.arrays import SCORE_DTYPES
 from bincp._utils.files import replace_file
-from bincp._utils.levels import check_level
+from bincp._utils.levels import as_fraction, check_level
 from bincp.calibration._consistency import contradiction
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._rebuild import certificate_of
+from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate
 
 FORMAT = "bincp decision rule"
-VERSION = 2
+VERSION = 3
 
 
 class _Codec(NamedTuple):
@@ -47,6 +48,35 @@ def _decode_count(count: Any) -> int:
     if type(count) is not int or count < 0:
         raise ValueError(f"{count!r} is not a count")
     return count
+
+
+def _decode_counts(counts: Any) -> tuple[int, ...]:
+    if not isinstance(counts, list):
+        raise TypeError(f"{counts!r} is not a list of counts")
+    return tuple(_decode_count(count) for count in counts)
+
+
+def _decode_passes(value: Any) -> Any:
+    if value == "auto":
+        return value
+    passes = as_fraction("passes", _decode_text(value))
+    if str(passes) != value or passes < 1:
+        raise ValueError(f"{value!r} is not a number of passes in lowest terms")
+    return passes
+
+
+def _encode_boundaries(rule: SequentialRule) -> dict[str, Any]:
+    return {"accept": rule.accept.tolist(), "reject": rule.reject.tolist()}
+
+
+def _decode_boundaries(value: Any) -> SequentialRule:
+    if not isinstance(value, dict) or set(value) != {"accept", "reject"}:
+        raise TypeError(f"{value!r} is not an object of `accept` and `reject`")
+    accept, reject = value["accept"], value["reject"]
+    for name, counts in (("accept", accept), ("reject", reject)):
+        if not isinstance(counts, list) or any(type(count) is not int for count in counts):
+            raise TypeError(f"`{name}` is not a list of integers")
+    return SequentialRule(accept[-1] if accept else 0, len(accept) - 1, accept, reject)
 
 
 def _decode_description(value: Any) -> dict[str, Any]:
@@ -82,6 +112,9 @@ _FLOAT = _Codec(float.hex, _decode_float)
 _COUNT = _Codec(int, _decode_count)
 _TEXT = _Codec(str, _decode_text)
 _DTYPE = _Codec(str, _decode_dtype)
+_COUNTS = _Codec(list, _decode_counts)
+_PASSES = _Codec(str, _decode_passes)
+_BOUNDARIES = _Codec(_encode_boundaries, _decode_boundaries)
 _DESCRIPTION = _Codec(dict, _decode_description)
 
 SETTINGS = {
@@ -92,6 +125,7 @@ SETTINGS = {
     "union": _TEXT,
     "eta": _level(),
     "delta": _optional(_level()),
+    "passes": _optional(_PASSES),
 }
 """Fields of `Settings`, which are keys of the file."""
 
@@ -108,6 +142,8 @@ FITTED = {
     "p": _optional(_FLOAT),
     "p_lower": _optional(_FLOAT),
     "certified_p": _optional(_FLOAT),
+    "losses": _optional(_COUNTS),
+    "boundaries": _optional(_BOUNDARIES),
 }
 """Fields of `DecisionRule`; their keys have an underscore at the end, as the attributes have."""
 
@@ -196,8 +232,8 @@ def _check_version(path: str | os.PathLike[str], version: Any) -> None:
     if type(version) is int and version == VERSION:
         return
     cure = (
-        "it has no checksum; calibrate again and save the rule with this version of bincp"
-        if type(version) is int and version == 1
+        "calibrate again and save the rule with this version of bincp"
+        if type(version) is int and 1 <= version < VERSION
         else "a newer bincp may be able to read it"
     )
     raise ValueError(f"{path}: version must be {VERSION}, got {version!r}; {cure}")

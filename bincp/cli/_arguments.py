@@ -9,6 +9,7 @@ from typing import Any
 
 from bincp._utils.levels import as_fraction, check_level
 from bincp._utils.validation import check_integer, check_real, check_threshold
+from bincp.calibration._arguments import check_passes
 from bincp.certificates import registered
 from bincp.cli._report import Report, one_line
 
@@ -185,6 +186,22 @@ def add_alpha(parser: argparse.ArgumentParser) -> None:
         default="0.1",
         help="miscoverage level; the nominal coverage is 1 - alpha (default 0.1)",
     )
+
+
+def add_passes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--passes",
+        type=_passes,
+        metavar="PASSES",
+        help="for mixture: decide labels early, on at most so many forward passes on average in a "
+        "reference population, or auto (default: count all m' draws)",
+    )
+
+
+@converter
+def _passes(text: str) -> str:
+    check_passes(text, "mixture", None)
+    return text
 
 
 def add_eta(parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,7 @@ from bincp.cli._arguments import (
     add_command,
     add_eta,
     add_key_argument,
+    add_passes,
     add_spec_arguments,
     as_usage,
     converter,
@@ -110,6 +111,7 @@ def add_calibrate(commands: Any) -> None:
         metavar="M",
         help="scores of each label at prediction, m' (default: as many as in SCORES)",
     )
+    add_passes(parser)
     add_key_argument(parser, "true_scores or scores")
 
 
@@ -135,6 +137,7 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
             union=arguments.union,
             eta=arguments.eta,
             guarantee=arguments.guarantee,
+            passes=arguments.passes,
         )
     target = output_file(arguments.out, [arguments.scores, arguments.labels])
     true_scores, n_classes = _true_scores(arguments)
@@ -194,6 +197,7 @@ def _rule_data(rule: BinCP) -> dict[str, Any]:
         "guarantee": "marginal" if rule.delta is None else "training-conditional",
         "delta": None if rule.delta is None else str(rule.delta),
         "eta": str(rule.eta) if rule.correction == "clopper-pearson" else None,
+        "passes": None if rule.passes is None else str(rule.passes),
         "tau": rule.tau_,
         "min_count": rule.min_count_,
         "rank": rule.rank_,
@@ -206,6 +210,7 @@ def _rule_data(rule: BinCP) -> dict[str, Any]:
         "p": rule.p_,
         "p_lower": rule.p_lower_,
         "certified_p": rule.certified_p_,
+        "stops_early": rule.boundaries_ is not None,
     }
 
 
@@ -217,10 +222,16 @@ def _rule_text(rule: BinCP) -> str:
         chain.append(f"confidence bound {rounded(rule.p_lower_, ROUND_FLOOR, 4)}")
     if rule.certified_p_ is not None:
         chain.append(f"certified {rounded(rule.certified_p_, ROUND_FLOOR, 4)}")
+    draws = (
+        f"a label is in the set iff at least k = {rule.min_count_} of its m' = "
+        f"{rule.n_test_samples_} scores reach tau = {rule.tau_!r}"
+        if rule.boundaries_ is None
+        else f"draw by draw, a label is in the set once enough of its scores reach "
+        f"tau = {rule.tau_!r}, k = {rule.min_count_} after m' = {rule.n_test_samples_} at most"
+    )
     return (
         f"calibrated on n = {rule.n_calibration_} points with m = {rule.n_samples_} scores each, "
         f"{rule.dtype_}\n"
-        f"a label is in the set iff at least k = {rule.min_count_} of its m' = "
-        f"{rule.n_test_samples_} scores reach tau = {rule.tau_!r}\n"
-        f"({', '.join(chain) or 'by count weights, for m > m'})"
+        f"{draws}\n"
+        f"({', '.join(chain) or 'by losses of counts'})"
     )

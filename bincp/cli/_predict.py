@@ -24,7 +24,8 @@ def add_predict(commands: Any) -> None:
         "Apply a decision rule. SCORES holds m' scores of each of K labels of each of n\n"
         "inputs under random noise: an array (n, K, m') of the dtype that the rule was\n"
         "calibrated with. With --counts M it holds integers (n, K): how many of M = m'\n"
-        "scores reach tau.",
+        "scores reach tau. A rule that stops early needs the scores, in the order of their\n"
+        "draws.",
         "Example:\n  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy\n\n"
         "The sets are a boolean array (n, K); a .npz file holds it as `sets`. With labels\n"
         f"the coverage is measured.\n\n{OUTPUTS}",

@@ -19,6 +19,7 @@ from bincp.errors import NotCalibratedError
 from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options, integers
+from bincp.sampling._looks import check_looks
 from bincp.sampling._rules import Rule, RuleSettings, check_rule, is_calibrated
 from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
@@ -85,7 +86,8 @@ class RobustClassifier:
         may learn of it from repeated answers, draw it from a secret source.
     **settings
         Settings of the rule, where `rule` is not given: `alpha`, which is needed, and `p`, `tau`,
-        `correction`, `union`, `eta` and `guarantee`, as in `BinCP`.
+        `correction`, `union`, `eta`, `guarantee` and `passes`, as in `BinCP`; but `passes` is
+        "auto" if it is not given: predictions stop early where that has a proof.
 
     Attributes
     ----------
@@ -177,6 +179,8 @@ class RobustClassifier:
         if "alpha" not in settings:
             got = ", ".join(settings) or "no setting"
             raise TypeError(f"`alpha` must be given where `rule` is not, got {got}")
+        if "passes" not in settings:
+            settings["passes"] = "auto"
         return BinCP(self._certificate, **settings)
 
     @property
@@ -267,8 +271,9 @@ class RobustClassifier:
         x: ArrayLike,
         *,
         indices: ArrayLike | None = None,
-        sequential: bool = False,
+        sequential: bool | None = None,
         curtail: bool = True,
+        looks: str | ArrayLike | None = None,
     ) -> PredictionSets:
         """Return the prediction sets of new inputs, which may have been perturbed.
 
@@ -289,11 +294,19 @@ class RobustClassifier:
             Ids of the inputs; equal ids get equal noise. By default ids that no call on this object
             was given before, see the notes of the class.
         sequential : bool, optional
-            Decide by the sequential rule of `BinCP.sequential_rule`, which keeps the guarantee with
-            far fewer draws. Its sets are not those of the fixed rule.
+            How to decide. By default as the rule was calibrated for: by its boundaries, or by the
+            count of all m' draws. True asks a rule without boundaries for those of
+            `BinCP.sequential_rule`, which keep the guarantee with fewer draws; the sets differ.
+            False is refused where the rule has boundaries.
         curtail : bool, optional
-            Stop once the remaining draws cannot change a set of the fixed rule, which saves draws
-            and changes no set. False makes all m' draws and counts them all.
+            Stop once the remaining draws cannot change a set, which saves draws and changes no set.
+            False makes all m' draws, and counts them all for a rule that decides by that count.
+        looks : "doubling" or array-like of int, optional
+            After how many draws of an input its labels are looked at, in increasing order; the last
+            look is after m' draws in any case. "doubling" looks after 1, 2, 4, 8, ... draws. The
+            sets do not depend on it, for each label is decided on its draws in their order: fewer
+            looks waste some draws and make fewer rounds, which suits a model that is slow to
+            answer. By default the next look is where the input can be decided first.
 
         Returns
         -------
@@ -304,18 +317,21 @@ class RobustClassifier:
         NotCalibratedError
             If neither `calibrate` was called nor a rule given that is calibrated on sampled scores.
         TypeError, ValueError
-            As in `sample_scores`; and if `sequential` is true and `curtail` is not.
+            As in `sample_scores`; if `sequential` or `curtail` does not fit the rule, as above; or
+            if `looks` is not "doubling" or increasing numbers from 1 on.
         """
         rule = self.rule  # one for the whole call, also if another is assigned meanwhile
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
-        for name, flag in (("sequential", sequential), ("curtail", curtail)):
-            check_flag(name, flag)
-        if sequential and not curtail:
-            raise ValueError("`curtail` must be True for sequential prediction, got False")
         assert rule.n_test_samples_ is not None  # calibrated on samples
+        boundaries = _boundaries(rule, sequential, curtail)
+        schedule = check_looks(looks if curtail else [rule.n_test_samples_], rule.n_test_samples_)
         job = self._job(x, rule.n_test_samples_, "test", indices)
-        return _predict_early(job, rule, sequential) if curtail else _predict_all(job, rule)
+        if boundaries is None:
+            return _predict_all(job, rule)
+        labels, dtype = _engine.decide(job, rule.tau_, boundaries, rule.n_classes_, schedule)
+        _check_dtype(rule, dtype)
+        return PredictionSets(labels.accepted, labels.counts, labels.draws.astype(np.int64))
 
     def _job(self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None) -> Job:
         job = Job.of(
@@ -343,15 +359,25 @@ def _predict_all(job: Job, rule: Rule) -> PredictionSets:
     return PredictionSets(sets, counts, np.full(len(counts), job.n_samples))
 
 
-def _predict_early(job: Job, rule: Rule, sequential: bool) -> PredictionSets:
-    if sequential:
-        boundaries = rule.sequential_rule()
-    else:
-        assert rule.min_count_ is not None  # calibrated on samples
-        boundaries = SequentialRule.curtailed(rule.min_count_, job.n_samples)
-    labels, dtype = _engine.decide(job, rule.tau_, boundaries, rule.n_classes_)
-    _check_dtype(rule, dtype)
-    return PredictionSets(labels.accepted, labels.counts, labels.draws.astype(np.int64))
+def _boundaries(rule: Rule, sequential: Any, curtail: Any) -> SequentialRule | None:
+    """Return the boundaries to decide by, None to count all draws."""
+    check_flag("curtail", curtail)
+    if sequential is not None:
+        check_flag("sequential", sequential)
+    if sequential and not curtail:
+        raise ValueError("`curtail` must be True for sequential prediction, got False")
+    if rule.boundaries_ is not None and sequential is False:
+        raise ValueError(
+            "`sequential` must not be False for a rule that stops early, whose level the count of "
+            "all draws would break; calibrate with passes=None for counts"
+        )
+    if sequential or rule.boundaries_ is not None:
+        return rule.sequential_rule()
+    if not curtail:
+        return None
+    assert rule.min_count_ is not None  # calibrated on samples
+    assert rule.n_test_samples_ is not None
+    return SequentialRule.curtailed(rule.min_count_, rule.n_test_samples_)
 
 
 def _check_dtype(rule: Rule, dtype: str) -> None:

@@ -13,6 +13,7 @@ from bincp._utils.arrays import ArrayLike, as_counts
 from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.noise._keys import IntArray, score_numbers
 from bincp.sampling._jobs import Job, Model, integers
+from bincp.sampling._looks import Looks, until_next_look
 from bincp.sampling._modes import evaluation_mode
 
 
@@ -83,7 +84,7 @@ def votes(job: Job, first_draw: int) -> npt.NDArray[np.int64]:
 
 
 def decide(
-    job: Job, tau: float, rule: SequentialRule, n_classes: int | None
+    job: Job, tau: float, rule: SequentialRule, n_classes: int | None, looks: Looks | None = None
 ) -> tuple[SequentialTracker, str]:
     """Draw each input until its last label is decided; return the labels and the scores' dtype.
 
@@ -91,7 +92,10 @@ def decide(
     """
     labels, dtype = None, None
     n = len(job.x)
-    what = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, max(rule.min_draws, 1)))
+    draws, numbers = np.zeros(n, np.int64), np.full(n, max(rule.min_draws, 1))
+    if looks is not None:
+        numbers = until_next_look(looks, draws, numbers)
+    what = _Draws(np.arange(n), draws, numbers)
     with _evaluating(job.model), _progress_bar(job, n, "input") as bar:
         while len(what.inputs):
             for batch in _batches(job, what, n_classes, dtype):
@@ -102,7 +106,10 @@ def decide(
             assert labels is not None  # inputs and draws are not empty
             before = len(what.inputs)
             inputs, numbers = labels.next_round()
-            what = _Draws(inputs, labels.draws[inputs].astype(np.int64), numbers)
+            draws = labels.draws[inputs].astype(np.int64)
+            if looks is not None:
+                numbers = until_next_look(looks, draws, numbers)
+            what = _Draws(inputs, draws, numbers)
             if bar is not None:
                 bar.update(before - len(inputs))
     assert labels is not None

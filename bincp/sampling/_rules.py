@@ -21,6 +21,7 @@ class RuleSettings(TypedDict, total=False):
     union: str
     eta: Level
     guarantee: str | tuple[str, Level]
+    passes: Level | None
 
 
 _METHODS = ("calibrate", "predict_set_from_counts", "sequential_rule")
@@ -44,6 +45,8 @@ class Rule(Protocol):
     def n_classes_(self) -> int | None: ...
     @property
     def dtype_(self) -> str | None: ...
+    @property
+    def boundaries_(self) -> SequentialRule | None: ...
     @property
     def certificate_description(self) -> dict[str, Any]: ...
 

@@ -130,3 +130,16 @@ size_t bincp_sequential_replay(const bincp_sequential_rule *rule,
     }
     return n_rows;
 }
+
+void bincp_sequential_decide(const bincp_sequential_rule *rule, const unsigned char *hits,
+                             size_t n_labels, unsigned char *accepted)
+{
+    for (size_t y = 0; y < n_labels; ++y) {
+        const unsigned char *hit = hits + y * (size_t)rule->m;
+        int32_t count = 0, l = 0;
+        while (l < rule->m && count < rule->accept[l] && count > rule->reject[l]) {
+            count += hit[l++] != 0;
+        }
+        accepted[y] = count >= rule->accept[l];
+    }
+}

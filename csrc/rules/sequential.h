@@ -54,4 +54,9 @@ size_t bincp_sequential_replay(const bincp_sequential_rule *rule,
                                const bincp_sequential_state *state, const unsigned char *hits,
                                const int64_t *inputs, size_t n_rows);
 
+/* Decide n_labels labels from all their draws: label y has the m bytes of hits from y * m on, in the
+ * order of the draws. accepted[y] becomes 1 or 0. */
+void bincp_sequential_decide(const bincp_sequential_rule *rule, const unsigned char *hits,
+                             size_t n_labels, unsigned char *accepted);
+
 #endif

@@ -502,7 +502,7 @@ class TestSequentialRule:
 
     @pytest.mark.parametrize(
         ("spread", "error"),
-        [(0, ValueError), (-1.0, ValueError), (math.nan, ValueError), ("1", TypeError)],
+        [(0, ValueError), (-1.0, ValueError), (math.nan, ValueError), ([1], TypeError)],
     )
     def test_bad_spread(self, scores, spread, error):
         rule = bincp.BinCP(GAUSSIAN, correction="mixture").calibrate(scores)
@@ -803,8 +803,7 @@ def test_training_conditional_coverage_fails_for_few_calibration_sets(certificat
     fails = covered < 1 - alpha - 1e-9  # coverage falls with tau: a final segment of the grid
     assert rule.min_count_ > 0
     assert 1 - at_most[np.argmax(fails)] <= delta if fails.any() else True
-    marginal = bincp.BinCP(certificate, alpha=alpha).calibrate(np.ones((n, m)))
-    assert rule.rank_ < marginal.rank_
+    assert rule.rank_ < int(alpha * (n + 1))  # the rank of the marginal guarantee
 
 
 def test_training_conditional_options():

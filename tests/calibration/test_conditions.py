@@ -11,10 +11,8 @@ from scipy import stats
 
 import bincp
 from bincp._utils.levels import conformal_rank, success_rank
-from bincp.calibration._choice import default_success_rank
-from bincp.calibration._conditions import FixedCeiling, FixedSlope, MeanFailure, MeanLoss
+from bincp.calibration._conditions import Condition, FixedSlope, MeanFailure
 from bincp.calibration._curve import Array, Curve
-from bincp.calibration._reference import reference as reference_population
 from bincp.certificates import Certificate
 from support import choose, largest_valid_count, tau_fixed_count
 
@@ -138,7 +136,7 @@ def test_mean_failure_is_valid_and_tight(
     certificate: Certificate, m: int, m_test: int, n: int, alpha: Fraction
 ) -> None:
     """Against SciPy's binomials and an envelope by all pairs."""
-    t, rank = default_success_rank(certificate, m), conformal_rank(alpha, n)
+    t, rank = success_rank(Fraction(7, 10), m), conformal_rank(alpha, n)
     p = np.concatenate([[0.0], stats.norm.cdf(np.linspace(-8, 8, 1601)), [1.0]])
     u = stats.binom.cdf(t - 1, m, p)
     lowered = np.asarray(certificate.lower(p))
@@ -153,75 +151,47 @@ def test_mean_failure_is_valid_and_tight(
 
 @each_certificate
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 8, 16, 100])
-def test_choice_is_valid_and_knows_its_arguments_only(certificate: Certificate, m: int) -> None:
+def test_a_given_success_rank_takes_the_largest_rank_and_count(
+    certificate: Certificate, m: int
+) -> None:
     for n, alpha in [(9, Fraction(3, 10)), (200, Fraction(1, 10)), (1000, Fraction(1, 100))]:
         for m_test in (1, m, 50):
-            rule = choose(certificate, n, m, m_test, alpha)
-            assert rule == choose(certificate, n, m, m_test, alpha)
-            assert 1 <= rule.t <= m
+            t = success_rank(Fraction(7, 10), m)
+            rule = choose(certificate, n, m, m_test, alpha, t=t)
+            assert rule.losses is None
+            if rule.is_trivial:
+                continue
+            assert rule.t == t
+            assert rule.rank is not None
             assert 1 <= rule.rank <= conformal_rank(alpha, n)
-            assert rule.k == largest_valid_count(
-                certificate, t=rule.t, rank=rule.rank, n=n, m=m, m_test=m_test, alpha=alpha
-            )
 
+            def count(
+                rank: int, t: int = t, n: int = n, m_test: int = m_test, a: Any = alpha
+            ) -> int:
+                return largest_valid_count(
+                    certificate, t=t, rank=rank, n=n, m=m, m_test=m_test, alpha=a
+                )
 
-@each_certificate
-def test_many_samples_take_the_rank_of_the_rule(certificate: Certificate) -> None:
-    """Against the rule written out as a loop."""
-    for n, alpha in [(19, Fraction(3, 10)), (200, Fraction(1, 10)), (99, Fraction(1, 20))]:
-        for m in (8, 16, 40):
-            rule = choose(certificate, n, m, m, alpha)
-
-            def count(rank: int, t: int = rule.t, n: int = n, m: int = m, a: Any = alpha) -> int:
-                return largest_valid_count(certificate, t=t, rank=rank, n=n, m=m, m_test=m, alpha=a)
-
-            rank = conformal_rank(alpha, n)
-            if count(rank) and rank > 1 and 50 * (count(rank - 1) - count(rank)) > m:
-                rank -= 1
-            while count(rank) == 0 and rank > 1:
-                rank -= 1
-            assert (rule.rank, rule.k) == (rank, count(rank))
+            assert rule.test.k == count(rule.rank)
+            top = rule.rank == conformal_rank(alpha, n)
+            assert top or count(rule.rank + 1) < rule.test.k
 
 
 def test_one_sample_takes_the_largest_rank_that_works() -> None:
     for certificate in CERTIFICATES.values():
-        rule = choose(certificate, 200, 1, 1, Fraction(1, 10))
+        rule = choose(certificate, 200, 1, 1, Fraction(1, 10), t=1)
         ks = [
             largest_valid_count(
                 certificate, t=1, rank=rank, n=200, m=1, m_test=1, alpha=Fraction(1, 10)
             )
             for rank in range(1, 21)
         ]
-        assert rule.k == max(ks)
-        assert rule.k == 0 or rule.rank == max(i + 1 for i, k in enumerate(ks) if k)
+        assert rule.test.k == max(ks)
+        assert rule.is_trivial or rule.rank == max(i + 1 for i, k in enumerate(ks) if k)
 
 
 def test_no_rank_accepts_everything() -> None:
-    assert choose(CERTIFICATES["gaussian"], 5, 16, 16, Fraction(1, 10))[1:] == (0, 0)
-
-
-def test_a_given_p_sets_the_success_rank() -> None:
-    certificate = CERTIFICATES["gaussian"]
-    assert choose(certificate, 200, 16, 16, Fraction(1, 10), Fraction(1, 2)).t == 8
-    assert choose(certificate, 200, 4, 4, Fraction(1, 10), Fraction(1)).t == 4
-
-
-def test_the_reference_population_is_calibrated_at_its_budget() -> None:
-    """Refused wrong labels at the budget, against numerical integration."""
-    reference = reference_population()
-    t, m, k, budget = 3, 4, 2, 0.1
-    z = np.linspace(-12, 12, 4001)
-
-    def mean(centre: float, count: int) -> float:
-        weights = stats.norm.pdf(z - centre)
-        return float(weights @ stats.binom.cdf(count - 1, m, stats.norm.cdf(z)) / weights.sum())
-
-    centres = np.linspace(-3, 5, 801)
-    centre = centres[np.argmin([abs(mean(c, t) - budget) for c in centres])]
-    expected = 1 - mean(centre - reference.GAP, k)
-    assert reference.wrong_labels(reference.failures(t, m), budget, k, m) == pytest.approx(
-        expected, abs=3e-3
-    )
+    assert choose(CERTIFICATES["gaussian"], 5, 16, 16, Fraction(1, 10)).is_trivial
 
 
 # ---- the classes ----------------------------------------------------------------------------
@@ -233,18 +203,17 @@ def some_parts(curve: Curve) -> npt.NDArray[np.intp]:
     return parts
 
 
-def conditions() -> list[FixedCeiling | MeanFailure]:
+def conditions() -> list[Condition]:
     curve = Curve.around(CERTIFICATES["gaussian"], 12, 16, 16)
     share = Fraction(1, 10)
     return [
         MeanFailure(curve, 12, 16, share, share),
         FixedSlope(curve, 12, 16, share, share, 1.0),
-        MeanLoss(curve, np.linspace(1, 0, 17)),
     ]
 
 
 @pytest.mark.parametrize("condition", conditions(), ids=lambda r: type(r).__name__)
-def test_conditions_share_their_contract(condition: FixedCeiling | MeanFailure) -> None:
+def test_conditions_share_their_contract(condition: Condition) -> None:
     nothing, everything = np.zeros_like(condition.curve.z), np.ones_like(condition.curve.z)
     assert condition.allows(nothing)
     assert not condition.allows(everything)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from bincp._utils.arrays import as_scores
-from bincp.calibration._count_weights import UNIT, _largest_within
 from bincp.calibration._curve import Curve
 from bincp.calibration._label_test import (
     LabelTest,
@@ -27,6 +26,7 @@ from bincp.calibration._loss_fitting import (
     falling,
 )
 from bincp.calibration._loss_proof import proves
+from bincp.calibration._losses import UNIT, _largest_within
 from bincp.calibration._sequential import SequentialRule, exit_probabilities
 from support import CERTIFICATES, golden
 

@@ -16,11 +16,12 @@ CERTIFICATE = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.12))
 SCORES = np.random.default_rng(0).random((99, 8))
 RULES = [
     ({}, 8),
-    ({}, 4),  # count weights
+    ({}, 4),  # losses
     ({"correction": "clopper-pearson", "union": "two-bounds"}, 8),
     ({"correction": "none", "p": "2/3"}, 8),
     ({"tau": 0.5}, 8),
     ({"guarantee": ("training-conditional", "0.1")}, 8),
+    ({"passes": "auto"}, 8),
 ]
 NUMBER = 100_000  # of mutated files
 TOKENS = [b"NaN", b"Infinity", b"9" * 5000, b"1e999", b"true", b"-0", b"1.0", b"null", b"7", b'"8"']
@@ -142,7 +143,7 @@ def test_fields_must_agree_whatever_the_checksum_says(which, saved, tmp_path):
 
 
 HEX = float.hex
-EXACT = 6  # the rule of exact probabilities, behind the sampled ones
+EARLY, EXACT = 6, 7  # the rule of exact probabilities, behind the sampled ones
 CONTRADICTIONS = [
     (0, {"correction": "mixed"}, "`correction` is not one that is known"),
     (0, {"union": "both"}, "`union` is not one that is known"),
@@ -166,9 +167,25 @@ CONTRADICTIONS = [
     (2, {"union": "per-bound", "n_classes_": None}, "`n_classes_` is missing"),
     (0, {"dtype_": "float32"}, "`tau_` must be a value of the dtype in `dtype_`"),
     (4, {"tau_": HEX(0.25)}, "`tau_` must be the `tau` that was fixed"),
-    (1, {"n_samples_": 4}, "count weights need m > m' and nothing fixed"),
-    (1, {"p": "1/2"}, "count weights need m > m' and nothing fixed"),
-    (1, {"tau_": HEX(-np.inf)}, "k is 0 where tau is -inf"),
+    (1, {"n_samples_": 4}, "`losses_`: there must be m + 1 = 5 losses, got 9"),
+    (1, {"p": "1/2"}, "losses need the mixture correction, and nothing fixed"),
+    (1, {"correction": "none"}, "losses need the mixture correction, and nothing fixed"),
+    (1, {"tau_": HEX(-np.inf)}, "k is 0 exactly where tau is -inf"),
+    (1, {"min_count_": 0}, "k is 0 exactly where tau is -inf"),
+    (1, {"rank_": 9}, "a rule has losses or ranks"),
+    (1, {"losses_": [9, 8, 7, 6, 5, 6, 1, 0, 0]}, "`losses_`: losses must not increase"),
+    (1, {"losses_": [9, 8, 7, 6, 5, 4, 1, 0, 0]}, "`losses_` must pay for the refusals"),
+    (1, {"min_count_": 4}, "`losses_` must pay for the refusals"),
+    (0, {"passes": "7/2"}, "`boundaries_` are missing"),
+    (2, {"passes": "7/2"}, "`passes` has no proof with these settings"),
+    (4, {"passes": "7/2"}, "`passes` has no proof with these settings"),
+    (EARLY, {"passes": "1/2"}, "`passes`: '1/2' is not a number of passes in lowest terms"),
+    (EARLY, {"passes": None}, "`boundaries_` belong to a rule that stops early"),
+    (EARLY, {"boundaries_": None}, "`boundaries_` are missing"),
+    (EARLY, {"n_test_samples_": 9}, "`boundaries_` must end after m' draws"),
+    (EARLY, {"min_count_": 1}, "`min_count_` must be that of `boundaries_`"),
+    (EARLY, {"boundaries_": {"accept": [1, 1], "reject": [0]}}, "`boundaries_`: `reject` must"),
+    (EARLY, {"boundaries_": {"accept": [], "reject": []}}, "`boundaries_`: `n_test_samples` must"),
     (0, {"rank_": None}, "a rank or a probability is missing"),
     (0, {"rank_": 11}, "`rank_` must be that of alpha and n"),
     (0, {"rank_": 0}, "`rank_` must be that of alpha and n"),

@@ -12,8 +12,8 @@ from scipy import special, stats
 
 import bincp
 from bincp.calibration import _wide_reference as population
-from bincp.calibration._count_weights import UNIT
 from bincp.calibration._label_test import LabelTest
+from bincp.calibration._losses import UNIT
 from bincp.calibration._mixture import Setup
 from bincp.calibration._search import Price, Rule, Search
 from support import CERTIFICATES, Step

@@ -10,16 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from bincp import BinCP
 from bincp.balls import L1, L2, Flips
 from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._curve import Curve
-from bincp.calibration._sequential import (
-    SequentialRule,
-    boundaries,
-    calibrated_rule,
-    default_spread,
-    exit_probabilities,
-)
+from bincp.calibration._early_stopping import default_spread, largest_allowed_count
+from bincp.calibration._label_test import line_boundaries
+from bincp.calibration._sequential import SequentialRule, exit_probabilities
 from bincp.certificates import Certificate, certify
 from bincp.smoothing import Gaussian, SparseFlip, Uniform
 
@@ -35,6 +32,15 @@ def rules(draw, max_samples=10):
     for above in reversed(accept[:m]):
         reject.append(draw(st.integers(-2, min(reject[-1], above - 1))))
     return SequentialRule(k, m, accept, np.maximum(reject[::-1], -m - 1))
+
+
+def boundaries(k, m, spread):
+    return line_boundaries(k, m, Fraction(spread))
+
+
+def calibrated_rule(condition, m_test, spread=None):
+    distance = default_spread(m_test) if spread is None else Fraction(spread)
+    return line_boundaries(largest_allowed_count(condition, m_test, distance), m_test, distance)
 
 
 @st.composite
@@ -249,15 +255,15 @@ class TestCalibration:
             (-1.0, ValueError),
             (math.inf, ValueError),
             (math.nan, ValueError),
-            ("1", TypeError),
+            ("one", ValueError),
+            ([1], TypeError),
             (True, TypeError),
         ],
     )
     def test_bad_spread(self, spread, error):
-        curve = Curve.around(IDENTITY, 3, 4, 4)
-        requirement = MeanFailure(curve, 3, 4, Fraction(1, 10), Fraction(1, 10))
+        rule = BinCP(IDENTITY).calibrate(np.random.default_rng(0).normal(size=(40, 4)))
         with pytest.raises(error, match="`spread` must be"):
-            calibrated_rule(requirement, 4, spread)
+            rule.sequential_rule(spread=spread)
 
 
 def fine(grid):

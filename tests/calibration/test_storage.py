@@ -60,9 +60,11 @@ def test_round_trip_is_exact(options, tmp_path):
 
 MIXTURES = {
     "p-fixed": ({"p": "2/3"}, 80),
-    "p-fixed, by itself": ({}, 100),
+    "losses, m < m'": ({}, 100),
     "tau-fixed": ({"tau": 0.9}, 30),
-    "count weights": ({}, 30),
+    "losses, m > m'": ({}, 30),
+    "early stopping": ({"passes": "4"}, 30),
+    "early stopping with ranks": ({"p": "2/3", "passes": "auto"}, 30),
     "training-conditional": ({"p": "2/3", "guarantee": ("training-conditional", "1/20")}, 80),
 }
 
@@ -78,17 +80,26 @@ def mixture(name):
 def test_round_trip_of_the_mixture_correction(name, tmp_path):
     rule = mixture(name)
     assert rule.min_count_ > 0
-    assert (rule.rank_ is None) == (name == "count weights")
+    assert (rule.rank_ is None) == ("p" not in MIXTURES[name][0] and name != "tau-fixed")
+    assert (rule.losses_ is None) == (rule.rank_ is not None)
+    assert (rule.boundaries_ is None) == ("early" not in name)
     rule.save(tmp_path / "rule.json")
     loaded = bincp.BinCP.load(tmp_path / "rule.json")
     for field in FIELDS:
         assert getattr(loaded, field) == getattr(rule, field), field
-    counts = np.arange(rule.n_test_samples_ + 1)[:, None]
-    sets = rule.predict_set_from_counts(counts, n_samples=rule.n_test_samples_)
-    assert sets.sum() == rule.n_test_samples_ + 1 - rule.min_count_
-    np.testing.assert_array_equal(
-        loaded.predict_set_from_counts(counts, n_samples=rule.n_test_samples_), sets
+    m_test = rule.n_test_samples_
+    draws = (
+        np.random.default_rng(5).random((200, 1, m_test)) < np.linspace(0, 1, 200)[:, None, None]
     )
+    scores = np.where(draws, np.float32(rule.tau_), np.float32(-9))
+    sets = rule.predict_set(scores)
+    assert 0 < sets.mean() < 1
+    np.testing.assert_array_equal(loaded.predict_set(scores), sets)
+    if rule.boundaries_ is None:
+        counts = draws.sum(axis=-1)
+        np.testing.assert_array_equal(
+            loaded.predict_set_from_counts(counts, n_samples=m_test), sets
+        )
     loaded.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_text() == (tmp_path / "rule.json").read_text()
     assert loaded.sequential_rule() == rule.sequential_rule()
@@ -124,14 +135,14 @@ def test_round_trip_of_trivial_mixtures(m_test, tmp_path):
         ("p-fixed", {"p_lower_": "0x1.0p-2"}),
         ("p-fixed", {"p_lower_": "0x1.0000000000000p-2"}),
         ("tau-fixed", {"success_rank_": None}),
-        ("count weights", {"rank_": 3}),
-        ("count weights", {"success_rank_": 3}),
-        ("count weights", {"p_": "0x1.0000000000000p-1"}),
-        ("count weights", {"p": "1/2"}),
-        ("count weights", {"tau": "0x1.0000000000000p-1"}),
-        ("count weights", {"n_samples_": 30}),  # no more than m'
-        ("count weights", {"correction": "none"}),
-        ("count weights", {"min_count_": None}),
+        ("losses, m > m'", {"rank_": 3}),
+        ("losses, m > m'", {"success_rank_": 3}),
+        ("losses, m > m'", {"p_": "0x1.0000000000000p-1"}),
+        ("losses, m > m'", {"p": "1/2"}),
+        ("losses, m > m'", {"tau": "0x1.0000000000000p-1"}),
+        ("losses, m > m'", {"n_samples_": 30}),  # another number of losses
+        ("losses, m > m'", {"correction": "none"}),
+        ("losses, m > m'", {"min_count_": None}),
     ],
 )
 def test_damaged_mixtures(name, fields, tmp_path):
@@ -248,17 +259,18 @@ def test_foreign_files(content, tmp_path):
         bincp.BinCP.load(path)
 
 
-@pytest.mark.parametrize("version", [3, True, 2.0, "2", None])
+@pytest.mark.parametrize("version", [4, True, 3.0, "3", None])
 def test_other_versions(version, saved):
     change(saved, version=version)
-    with pytest.raises(ValueError, match=rf"version must be 2, got {version!r}.*newer"):
+    with pytest.raises(ValueError, match=rf"version must be 3, got {version!r}.*newer"):
         bincp.BinCP.load(saved)
 
 
-def test_version_1_is_refused_with_the_cure(saved):
-    """Its files have no checksum: one changed bit could load as another rule."""
-    change(saved, version=1)
-    with pytest.raises(ValueError, match=r"version must be 2, got 1; .*calibrate again"):
+@pytest.mark.parametrize("version", [1, 2])
+def test_older_versions_are_refused_with_the_cure(version, saved):
+    """Files of version 1 have no checksum, those of version 2 no losses and no boundaries."""
+    change(saved, version=version)
+    with pytest.raises(ValueError, match=rf"version must be 3, got {version}; calibrate again"):
         bincp.BinCP.load(saved)
 
 

@@ -39,6 +39,9 @@ def data():
 
 
 def classifier(smoothing=None, ball=None, model=first_coordinates, **options):
+    """A classifier that counts all draws, unless the test says otherwise."""
+    if "rule" not in options:
+        options = {"passes": None, **options}
     return RobustClassifier(model, smoothing or Gaussian(0.5), ball or L2(0.1), **options)
 
 

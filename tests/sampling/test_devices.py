@@ -67,7 +67,9 @@ def everything(net):
     yield sample_scores(normalized, X, Gaussian(1.0), 3, **given)
     soft = as_model(torch.nn.Sequential(net, torch.nn.Softmax(1)), outputs="probabilities")
     yield sample_scores(soft, X, Gaussian(1.0), 3, **given)
-    ours = RobustClassifier(net, Gaussian(0.5), L2(0.1), alpha=0.2, n_samples=8).calibrate(X, Y)
+    ours = RobustClassifier(
+        net, Gaussian(0.5), L2(0.1), alpha=0.2, n_samples=8, passes=None
+    ).calibrate(X, Y)
     for options in ({}, {"curtail": False}, {"sequential": True}):
         yield ours.predict(X, **options).counts
     options = {"seed": 1, "n_samples": 3, "steps": 2}

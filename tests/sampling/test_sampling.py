@@ -3,6 +3,7 @@
 import functools
 import math
 import weakref
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 from bincp import balls, noise, scores  # noqa: E402
 from bincp.balls import L2, CategoricalFlips, Flips, Linf  # noqa: E402
 from bincp.calibration._bincp import BinCP  # noqa: E402
-from bincp.calibration._sequential import boundaries  # noqa: E402
+from bincp.calibration._label_test import line_boundaries  # noqa: E402
 from bincp.certificates._registry import certify  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
 from bincp.noise import Keys  # noqa: E402
@@ -522,7 +523,8 @@ class TestNormalizedModel:
 
 
 def classifier(**changes):
-    options = {"alpha": 0.1, "n_samples": 64, **changes}
+    """A classifier that counts all draws, unless the test says otherwise."""
+    options = {"alpha": 0.1, "n_samples": 64, "passes": None, **changes}
     ball = options.pop("ball", L2(0.1))
     model = options.pop("model", first_coordinates)
     return RobustClassifier(model, options.pop("smoothing", Gaussian(0.5)), ball, **options)
@@ -660,7 +662,10 @@ class TestEarlyStopping:
         """Make classifiers of one rule; with its boundaries and all hits (n, K, m')."""
         x, y = data
         fitted = classifier(n_samples=128, n_test_samples=40, seed=3).calibrate(x[:200], y[:200])
-        rule = FixedRule(fitted.rule, boundaries(20, 40, 2.5 if request.param else 1e9))
+        rule = FixedRule(
+            fitted.rule,
+            line_boundaries(20, 40, Fraction(5, 2) if request.param else Fraction(10**9)),
+        )
         scores = sample_scores(first_coordinates, x[200:], Gaussian(0.5), 40, phase="test", seed=3)
 
         def make(model=first_coordinates, **options):
@@ -845,6 +850,71 @@ class TestMixture:
         assert early.forward_passes.mean() < 0.8 * m_test
         # Exchangeable scores cover 181 of 201 or more, given those of the calibration set.
         assert early.sets[np.arange(200), y[200:]].sum() >= stats.betabinom.ppf(1e-6, 200, 181, 20)
+
+    @pytest.mark.parametrize("options", [{}, {"n_test_samples": 16}, {"passes": 3}, {"p": 0.6}])
+    def test_early_stopping_is_the_boundaries_replayed_by_hand(self, data, options):
+        x, y = data
+        early = {"passes": "auto", **options}
+        ours = classifier(seed=5, **early).calibrate(x[:200], y[:200])
+        m, m_test = ours.n_samples, ours.n_test_samples
+        where = {"phase": "calibration", "seed": 5}
+        true = sample_scores(first_coordinates, x[:200], Gaussian(0.5), m, labels=y[:200], **where)
+        early.pop("n_test_samples", None)
+        rule = BinCP(certify(Gaussian(0.5), L2(0.1)), alpha=0.1, **early)
+        rule.calibrate(true, n_classes=K, n_test_samples=m_test)
+        assert ours.rule._rule == rule._rule
+        scores = sample_scores(
+            first_coordinates, x[200:], Gaussian(0.5), m_test, phase="test", seed=5
+        )
+        labels = rule.boundaries_.start((200, K))
+        labels.update(scores >= np.float32(rule.tau_))
+        passes = []
+        for looks in (None, "doubling", [3, 10]):
+            got = ours.predict(x[200:], indices=range(200), looks=looks)
+            np.testing.assert_array_equal(got.sets, labels.accepted)
+            np.testing.assert_array_equal(got.counts, labels.counts)
+            passes.append(got.forward_passes)
+        last = labels.exits.max(axis=1)
+        assert (passes[0] >= last).all()
+        doubled = np.minimum(2 ** np.ceil(np.log2(last)), m_test)
+        np.testing.assert_array_equal(passes[1], doubled)
+        np.testing.assert_array_equal(
+            passes[2], np.select([last <= 3, last <= 10], [3, min(10, m_test)], m_test)
+        )
+        np.testing.assert_array_equal(rule.predict_set(scores), labels.accepted)
+        full = ours.predict(x[200:], indices=range(200), curtail=False)
+        np.testing.assert_array_equal(full.sets, labels.accepted)
+        assert (full.forward_passes == m_test).all()
+        with pytest.raises(ValueError, match=r"`sequential` must not be False.*passes=None"):
+            ours.predict(x[200:], sequential=False)
+
+    @pytest.mark.parametrize(
+        ("looks", "message"),
+        [
+            ("halving", '`looks` must be "doubling"'),
+            ([2, 2], "in increasing order"),
+            ([[1, 2]], "in increasing order"),
+            ([0, 3], "`looks` must be in"),
+        ],
+    )
+    def test_bad_looks(self, data, looks, message):
+        x, y = data
+        ours = classifier(n_samples=8).calibrate(x[:50], y[:50])
+        with pytest.raises(ValueError, match=message):
+            ours.predict(x, looks=looks)
+
+    def test_it_stops_early_unless_told_otherwise(self, data):
+        x, y = data
+        ours = RobustClassifier(
+            first_coordinates, Gaussian(0.5), L2(0.1), alpha=0.1, n_samples=64
+        ).calibrate(x[:200], y[:200])
+        assert ours.rule.boundaries_ is not None
+        assert ours.predict(x[200:]).forward_passes.mean() < 10
+        for options in ({"correction": "clopper-pearson"}, {"tau": 0.5}, {"passes": None}):
+            other = RobustClassifier(
+                first_coordinates, Gaussian(0.5), L2(0.1), alpha=0.1, n_samples=64, **options
+            ).calibrate(x[:200], y[:200])
+            assert other.rule.boundaries_ is None
 
     @pytest.mark.parametrize("correction", ["clopper-pearson", "none"])
     def test_other_corrections_have_no_sequential_rule(self, data, correction):

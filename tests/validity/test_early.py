@@ -12,11 +12,11 @@ from refutation import Boundaries, losses_pay, ranks_hold, refusal
 from scipy import special
 
 import bincp
-from bincp.calibration._count_weights import UNIT
 from bincp.calibration._curve import Curve
 from bincp.calibration._label_test import LabelTest
 from bincp.calibration._loss_fitting import Cells
 from bincp.calibration._loss_proof import proves
+from bincp.calibration._losses import UNIT
 from bincp.calibration._mixture import Setup
 from bincp.calibration._search import Price, Rule, Search
 from bincp.calibration._sequential import SequentialRule, exit_probabilities
@@ -160,7 +160,7 @@ class Flat(Step):
 
     def lower(self, p: Any) -> Any:
         low = 0.5 * self.value * np.asarray(p)
-        return np.where(np.asarray(p) >= self.at, self.value + 0.25 * low, low)
+        return np.where(np.asarray(p) >= self.at, np.minimum(self.value + 0.25 * low, p), low)
 
 
 def a_certificate(rng: np.random.Generator) -> Any:
