@@ -30,11 +30,16 @@ from bincp.calibration._mixture import Setup, count_without_attack
 PRICE = 0.05
 """How much of the wrong labels a test may add to save its share of the passes: log against log."""
 
+PRICE_WITHIN_BUDGET = 0.01
+"""The same where the passes keep to a budget, so that nothing is drawn for next to no gain."""
+
 _SPREADS = tuple(
     Fraction(s, 20)
     for s in (2, 4, 6, 8, 10, 11, 13, 15, 17, 20, 22, 24, 26, 30, 34, 40, 50, 66, 84, 110, 140, 200)
 )
 _FIRST_SPREAD = Fraction(6, 5)
+_NARROWER = 3  # spreads that are looked at below the widest one within a budget
+_WIDE = 2  # a spread; a budget that leaves room for more is a generous one
 _STRIDES = (4, 2, 1)  # between the spreads that are looked at
 _FEW_COUNTS = 8  # so many values of k are all tried
 _FEW_RANKS = 16  # and so many success ranks t; else so many shares t / m from 0.3 to 1
@@ -91,10 +96,10 @@ class Rule:
         """Return what the search minimises; too many passes come last, the fewer the better."""
         if self.is_trivial:
             return math.inf
-        wrong = math.log(max(self.wrong, 1e-12))
-        if price.passes is None:
-            return wrong + PRICE * math.log(self.passes)
-        return wrong if self.passes <= price.passes else _OVER_BUDGET + self.passes
+        if price.passes is not None and self.passes > price.passes:
+            return _OVER_BUDGET + self.passes
+        weight = PRICE if price.passes is None else PRICE_WITHIN_BUDGET
+        return math.log(max(self.wrong, 1e-12)) + weight * math.log(self.passes)
 
 
 class Search:
@@ -108,7 +113,10 @@ class Search:
         self._candidates: list[Rule] = []
         self._fitted = min(setup.m, FITTED_SAMPLES)
         self._levels = population.levels(self._fitted)
-        few = min(setup.m, _SEARCH_SAMPLES)
+        # The refusals of a fixed count change over faster, the more draws there are.
+        few = min(
+            self._fitted, _SEARCH_SAMPLES if price.early else max(_SEARCH_SAMPLES, setup.m_test)
+        )
         self._few_levels = population.levels(few)
         step = _STEP / math.sqrt(min(setup.m, setup.m_test))
         z = np.arange(-5, 7, max(step, 0.01))
@@ -141,10 +149,14 @@ class Search:
             self._best_count(lambda k: self._cost(k, None))
             return
         spreads = [s for s in _SPREADS if 2 * s <= m]
-        if self._price.passes is None:
-            self._weigh_passes(spreads)
-        else:
-            self._best_count(lambda k: self._cost_within_budget(k, spreads))
+        if self._price.passes is not None:
+            k = self._best_count(lambda k: self._cost_within_budget(k, spreads))
+            widest = self._widest(k, spreads)
+            for i in range(max(widest - _NARROWER, 0), widest):
+                self._cost(k, spreads[i])
+            if spreads[widest] <= _WIDE:
+                return  # a tight budget; else much narrower spreads may be as good
+        self._weigh_passes(spreads)
 
     def _weigh_passes(self, spreads: Sequence[Fraction]) -> None:
         """Look at wider and narrower spreads as long as it gets cheaper, in ever finer steps."""
@@ -160,16 +172,22 @@ class Search:
                         if self._cost(other, spreads[j]) < self._cost(k, spreads[i]):
                             k, i, moved = other, j, True
 
-    def _cost_within_budget(self, k: int, spreads: Sequence[Fraction]) -> float:
-        """Return the cost with the widest spread that keeps to the budget; the widest is best."""
+    def _widest(self, k: int, spreads: Sequence[Fraction]) -> int:
+        """Return the place of the widest spread that keeps to the budget, 0 if none does.
+
+        Where the true labels lie is known only once a rule is evaluated; the last rule's are close.
+        """
         m, budget = self._setup.m_test, self._price.passes
         assert budget is not None
 
         def keeps(i: int) -> bool:
             return population.passes(LabelTest(k, m, spreads[i]), self._centre) <= budget
 
-        # Where the true labels lie is known only once a rule is evaluated; the first try is close.
-        i = max(last_integer(keeps, 0, len(spreads) - 1), 0)
+        return max(last_integer(keeps, 0, len(spreads) - 1), 0)
+
+    def _cost_within_budget(self, k: int, spreads: Sequence[Fraction]) -> float:
+        """Return the cost with the widest spread that keeps to the budget."""
+        i = self._widest(k, spreads)
         while (cost := self._cost(k, spreads[i])) > _OVER_BUDGET and i > 0:
             i -= 1
         return cost
