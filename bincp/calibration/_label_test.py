@@ -30,18 +30,22 @@ class LabelTest:
     spread : Fraction, optional
         Distance of the boundaries from the line l k / m', > 0, as a count of hits. Without it all
         m' draws are counted.
+    spare : int, optional
+        Draws that are allowed beyond m', and that no label needs.
     """
 
     k: int
     m_test: int
     spread: Fraction | None = None
+    spare: int = 0
 
     @cached_property
     def rule(self) -> SequentialRule:
         """The boundaries; those of curtailment for a fixed count."""
         if self.spread is None:
             return SequentialRule.curtailed(self.k, self.m_test)
-        return line_boundaries(self.k, self.m_test, self.spread)
+        rule = line_boundaries(self.k, self.m_test, self.spread)
+        return prolonged(rule, self.spare) if self.spare else rule
 
     @property
     def boundaries(self) -> SequentialRule | None:
@@ -59,6 +63,14 @@ class LabelTest:
     def worst_refusals(self, curve: Curve) -> Array:
         """Return v(p): the probability of refusal at the worst input, on the grid of the curve."""
         return self.refusals(curve.c, curve.d)
+
+
+def prolonged(rule: SequentialRule, spare: int) -> SequentialRule:
+    """Return a rule with more draws than it needs: each label is decided before they come."""
+    accept, reject = (
+        np.pad(boundary, (0, spare), mode="edge") for boundary in (rule.accept, rule.reject)
+    )
+    return SequentialRule(rule.min_count, rule.n_test_samples + spare, accept, reject)
 
 
 def line_boundaries(min_count: int, n_test_samples: int, spread: Fraction) -> SequentialRule:

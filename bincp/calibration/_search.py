@@ -33,6 +33,9 @@ PRICE = 0.05
 PRICE_WITHIN_BUDGET = 0.01
 """The same where the passes keep to a budget, so that nothing is drawn for next to no gain."""
 
+MOST_EARLY_DRAWS = 64
+"""Labels that may be decided early need no more: with these the sets are as small as with 256."""
+
 _SPREADS = tuple(
     Fraction(s, 20)
     for s in (2, 4, 6, 8, 10, 11, 13, 15, 17, 20, 22, 24, 26, 30, 34, 40, 50, 66, 84, 110, 140, 200)
@@ -382,4 +385,9 @@ def is_valid(setup: Setup, test: LabelTest, t: int, rank: int) -> bool:
 @lru_cache(256)
 def choose_rule(setup: Setup, price: Price) -> Rule:
     """Return the best rule for a setup and a price."""
-    return Search(setup, price).best()
+    if not price.early or setup.m_test <= MOST_EARLY_DRAWS:
+        return Search(setup, price).best()
+    found = Search(replace(setup, m_test=MOST_EARLY_DRAWS), price).best()
+    if found.test.spread is None:  # every label is accepted
+        return replace(found, test=replace(found.test, m_test=setup.m_test))
+    return replace(found, test=replace(found.test, spare=setup.m_test - MOST_EARLY_DRAWS))

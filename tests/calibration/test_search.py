@@ -15,7 +15,7 @@ from bincp.calibration import _wide_reference as population
 from bincp.calibration._label_test import LabelTest
 from bincp.calibration._losses import UNIT
 from bincp.calibration._mixture import Setup
-from bincp.calibration._search import Price, Rule, Search
+from bincp.calibration._search import Price, Rule, Search, choose_rule
 from support import CERTIFICATES, Step
 
 Array = npt.NDArray[np.float64]
@@ -204,3 +204,20 @@ def test_a_rule_is_found_where_the_best_candidate_is_none() -> None:
     rule = Search(setup, Price(early=False)).best()
     assert (rule.t, rule.rank, rule.test.k) == (4, 1, 1)
     assert miscoverage(rule, setup, certificate) <= 1 / 3 + 1e-10
+
+
+@pytest.mark.parametrize("m_test", [65, 300])
+def test_draws_that_no_label_needs_change_nothing(m_test: int) -> None:
+    certificate = bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0.5))
+    short = choose_rule(Setup(certificate, 200, 64, 64, Fraction(1, 10)), Price())
+    long = choose_rule(Setup(certificate, 200, 64, m_test, Fraction(1, 10)), Price())
+    boundaries = long.test.boundaries
+    assert boundaries is not None
+    assert boundaries.n_test_samples == m_test
+    p = np.linspace(0, 1, 101)
+    np.testing.assert_array_equal(boundaries.acceptance(p), short.test.rule.acceptance(p))
+    np.testing.assert_array_equal(boundaries.expected_draws(p), short.test.rule.expected_draws(p))
+    np.testing.assert_array_equal(long.losses, short.losses)
+    few = Setup(certificate, 3, 64, m_test, Fraction(1, 10))
+    assert choose_rule(few, Price()).is_trivial
+    assert choose_rule(few, Price()).test.m_test == m_test
