@@ -71,13 +71,15 @@ class Problem:
 class Fitted:
     """Values (N,) and (N, K), and the rank of the threshold; 0 accepts every label.
 
-    ``min_count`` is k of BinCP, for the record.
+    ``min_count`` is k of BinCP, for the record. Where no rank gives the threshold, ``select`` finds
+    it from the calibration values, sampled scores (N, m), of a split.
     """
 
     calibration: Array
     test: Array
     rank: int
     min_count: int | None = None
+    select: Callable[[Array], float] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,14 +127,12 @@ def binary(name: str, guarantee: str, *, usual_p: str | None = None, **options: 
         rule = bincp.BinCP(problem.certificate, alpha=problem.alpha, **settings, **spent)
         rule.calibrate(problem.true_scores(), n_classes=problem.samples.n_classes)
         samples, m, k = problem.samples, problem.m, rule.min_count_
-        if not rule.rank_ or not k:
+        if not k:
             return Fitted(samples.clean_true_scores(), samples.clean, 0, 0)
-        return Fitted(
-            kth_largest(samples.drawn("calibration", m), rule.success_rank_),
-            kth_largest(samples.drawn("test", m), k),
-            rule.rank_,
-            k,
-        )
+        test, drawn = kth_largest(samples.drawn("test", m), k), samples.drawn("calibration", m)
+        if rule.losses_ is not None:
+            return Fitted(drawn, test, problem.n, k, lambda scores: rule.calibrate(scores).tau_)
+        return Fitted(kth_largest(drawn, rule.success_rank_), test, rule.rank_, k)
 
     def of_test(fitted: Fitted, problem: Problem, sampled: Array, clean: Array) -> Array:
         return kth_largest(np.sort(sampled, axis=-1), fitted.min_count or 1)

@@ -57,6 +57,8 @@ class Splits:
         """Return the threshold of each split, -inf for rank 0."""
         if fitted.rank == 0:
             return np.full(len(self.known), -np.inf)
+        if fitted.select is not None:
+            return np.array([fitted.select(fitted.calibration[known]) for known in self.known])
         values = fitted.calibration[self.known]
         return np.asarray(np.partition(values, fitted.rank - 1, axis=1)[:, fitted.rank - 1])
 

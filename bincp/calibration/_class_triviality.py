@@ -31,7 +31,7 @@ def trivial_classes(rules: ClassRules, certificate: Certificate) -> str | None:
         first = rules.rules[others[0]]
         assert first is not None
         like = f", as are {len(others) - 1} more of them" if len(others) > 1 else ""
-        causes.append(f"class {others[0]} is{like}, for {trivial_cause(first)}")
+        causes.append(f"class {others[0]} is{like}, for {trivial_cause(first, certificate)}")
     verb = "is" if len(always) == 1 else "are"
     return (
         f"{len(always)} of {rules.n_classes} classes {verb} in every prediction set: "

@@ -69,7 +69,8 @@ def line_boundaries(min_count: int, n_test_samples: int, spread: Fraction) -> Se
     """
     m, k = n_test_samples, min_count
     part, whole = spread.numerator, spread.denominator
-    draws = np.arange(m + 1, dtype=object)  # Python's integers, which do not overflow
+    fits = (m * whole + part) * m < 2**62
+    draws = np.arange(m + 1, dtype=np.int64 if fits else object)  # else Python's integers
     above, below = draws * k * whole + part * m, draws * k * whole - part * m
     accept = np.minimum(-(-above // (m * whole)), k)
     reject = np.maximum(below // (m * whole), draws + (k - 1 - m))
@@ -77,24 +78,29 @@ def line_boundaries(min_count: int, n_test_samples: int, spread: Fraction) -> Se
     return SequentialRule(k, m, accept.astype(np.int64), reject.astype(np.int64))
 
 
-def undecided(rule: SequentialRule, p: Array, q: Array) -> Array:
-    """Return the probabilities (m' + 1, ...) that a label has no decision after l = 0..m' draws."""
+def undecided(rule: SequentialRule, p: Array, q: Array, least: float = 0.0) -> Array:
+    """Return the probabilities (m' + 1, ...) that a label has no decision after l = 0..m' draws.
+
+    They fall, and those of all p that are at most `least` are given as 0.
+    """
     m = rule.n_test_samples
-    mass = np.zeros((m + 2, len(p)))  # of the counts from -1 on
-    mass[1] = 1.0
-    left = np.empty((m + 1, len(p)))
-    first, end = 1, 2  # rows of the counts that have no decision
+    left = np.zeros((m + 1, len(p)))
+    mass = np.ones((1, len(p)))  # of the counts from `low` on, which have no decision
+    low = 0
+    accept, reject = rule.accept.tolist(), rule.reject.tolist()
     for draws in range(m + 1):
-        low = max(int(rule.reject[draws]) + 2, 1)
-        high = max(low, min(int(rule.accept[draws]), draws + 1) + 1)
         if draws:
-            moved = mass[low:high] * q + mass[low - 1 : high - 1] * p
-            mass[first:end] = 0.0
-            mass[low:high] = moved
-        else:
-            mass[:low] = mass[high:] = 0.0
-        first, end = low, high
-        left[draws] = mass[low:high].sum(axis=0)
+            moved = np.zeros((len(mass) + 1, len(p)))
+            moved[:-1] = mass * q
+            moved[1:] += mass * p
+            mass = moved
+        drop = max(reject[draws] + 1 - low, 0)
+        mass = mass[drop : max(accept[draws] - low, 0)]
+        low += drop
+        left[draws] = mass.sum(axis=0)
+        if not len(mass) or left[draws].max() <= least:
+            left[draws] = 0.0
+            break
     return left
 
 

@@ -24,14 +24,14 @@ FITTED_SAMPLES = 256
 # Corrections of v(s / m): at most so many, and so many in a row without a smaller gap.
 _MAX_ROUNDS = 30
 _ROUNDS_WITHOUT_GAIN = 3
-# Gaps, in units of coverage. No correction and no pivot is made for less than the first, no raise
-# for less than the second; above the third the linear programme is solved.
+# Gaps, in units of coverage. No correction and no pivot is made for less than the first; above the
+# second the linear programme is solved.
 _CLOSED_GAP = 1e-4
-_LEAST_GAP = 1e-6
 _OPEN_GAP = 1e-3
 _MOST_RAISES = 60
 _OVERSHOOT = 1.5  # of a raise, which the counts nearby dilute
 
+_CELLS_OF_PROGRAMME = 300  # about; the rest is left to the raises
 _LEAST_PIVOT = 1e-9
 _MOST_PIVOTS = 400
 
@@ -43,21 +43,18 @@ class Cells:
     curve: Curve
     masses: Array
     """P[Bin(m, p) = s], (cells, m + 1)."""
+    least_gap: float
+    """No raise is made for less, in units of coverage."""
 
     @classmethod
-    def of(cls, curve: Curve, m: int) -> "Cells":
+    def of(cls, curve: Curve, m: int, least_gap: float = 1e-6) -> "Cells":
         """Return the cells of a curve for m samples."""
-        return cls(curve, binomial_masses(curve.p[1:], curve.q[1:], m))
+        return cls(curve, binomial_masses(curve.p[1:], curve.q[1:], m), least_gap)
 
     @property
     def m(self) -> int:
         """The number of samples."""
         return int(self.masses.shape[1]) - 1
-
-    @cached_property
-    def sums(self) -> Array:
-        """P[Bin(m, p) <= s], (cells, m + 1)."""
-        return np.cumsum(self.masses, axis=1)
 
     @cached_property
     def _shares(self) -> Array:
@@ -71,7 +68,8 @@ class Cells:
         corrected, gap = self._corrected(v)
         found = [self._raised(v, corrected)]
         if gap > _OPEN_GAP:
-            drops = _least_drops(v, self.sums, prices)
+            some = slice(None, None, max(len(v) // _CELLS_OF_PROGRAMME, 1))
+            drops = _least_drops(v[some], np.cumsum(self.masses[some], axis=1), prices)
             if drops is not None:
                 found.append(self._raised(v, np.cumsum(drops[::-1])[::-1]))
         return found
@@ -98,13 +96,13 @@ class Cells:
         """Return the losses raised where they do not pay, and everywhere by what that leaves."""
         for _ in range(_MOST_RAISES):
             gap = np.maximum(self._gap(v, losses), 0.0)
-            if gap.max() <= _LEAST_GAP:
+            if gap.max() <= self.least_gap:
                 break
             losses = falling(losses + _OVERSHOOT * self._at_counts(gap))
         for _ in range(_MOST_RAISES):
             gap = self._gap(v, losses)
             worst = int(np.argmax(gap))
-            if gap[worst] <= _LEAST_GAP:
+            if gap[worst] <= self.least_gap:
                 break
             # The shape that closes the gap there with the least change.
             shape = self.masses[worst]

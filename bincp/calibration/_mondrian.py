@@ -256,8 +256,8 @@ class MondrianBinCP(Configured):
         >>> rule = bincp.MondrianBinCP(certificate, n_classes=2, correction="none")
         >>> rule = rule.calibrate(np.ones((99, 50)), np.arange(99) % 2)
         >>> rule.min_count_
-        array([27, 27])
-        >>> rule.predict_set_from_counts([[50, 26], [26, 27]], n_samples=50)
+        array([24, 24])
+        >>> rule.predict_set_from_counts([[50, 23], [23, 24]], n_samples=50)
         array([[ True, False],
                [False,  True]])
         """

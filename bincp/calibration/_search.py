@@ -7,10 +7,10 @@ proves them.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,27 @@ from bincp.calibration._mixture import Setup, count_without_attack
 PRICE = 0.05
 """How much of the wrong labels a test may add to save its share of the passes: log against log."""
 
-_SPREADS = tuple(Fraction(s, 50) for s in (20, 32, 45, 60, 80, 100, 130, 165, 210, 270, 350))
+PRICE_WITHIN_BUDGET = 0.01
+"""The same where the passes keep to a budget, so that nothing is drawn for next to no gain."""
+
+_SPREADS = tuple(
+    Fraction(s, 20)
+    for s in (2, 4, 6, 8, 10, 11, 13, 15, 17, 20, 22, 24, 26, 30, 34, 40, 50, 66, 84, 110, 140, 200)
+)
 _FIRST_SPREAD = Fraction(6, 5)
+_NARROWER = 3  # spreads that are looked at below the widest one within a budget
+_WIDE = 2  # a spread; a budget that leaves room for more is a generous one
+_STRIDES = (4, 2, 1)  # between the spreads that are looked at
 _FEW_COUNTS = 8  # so many values of k are all tried
 _FEW_RANKS = 16  # and so many success ranks t; else so many shares t / m from 0.3 to 1
+# Candidates are compared by losses of at most so many samples, and without raises for less.
+_SEARCH_SAMPLES = 64
+_SEARCH_GAP = 2e-4
+_FINEST = 32  # so many values of k are told apart at least
 _STEP = 0.2  # of the grid in z, in units of 1 / sqrt(samples)
 _FINE_POINTS = 2400
 _CENTRE = 6.0  # of the true labels, where nothing else is known
+_OVER_BUDGET = 1e3  # what too many passes cost, and one for each pass
 _WORTH_A_PROOF = 0.003  # what the next candidate must cost less, as a share of wrong labels
 
 
@@ -82,10 +96,10 @@ class Rule:
         """Return what the search minimises; too many passes come last, the fewer the better."""
         if self.is_trivial:
             return math.inf
-        wrong = math.log(max(self.wrong, 1e-12))
-        if price.passes is None:
-            return wrong + PRICE * math.log(self.passes)
-        return wrong if self.passes <= price.passes else 1e3 + self.passes
+        if price.passes is not None and self.passes > price.passes:
+            return _OVER_BUDGET + self.passes
+        weight = PRICE if price.passes is None else PRICE_WITHIN_BUDGET
+        return math.log(max(self.wrong, 1e-12)) + weight * math.log(self.passes)
 
 
 class Search:
@@ -95,16 +109,22 @@ class Search:
         self._setup = setup
         self._price = price
         self._found: dict[LabelTest, Rule] = {}
+        self._centre = _CENTRE  # of the true labels, by the last rule
         self._candidates: list[Rule] = []
         self._fitted = min(setup.m, FITTED_SAMPLES)
         self._levels = population.levels(self._fitted)
+        # The refusals of a fixed count change over faster, the more draws there are.
+        few = min(
+            self._fitted, _SEARCH_SAMPLES if price.early else max(_SEARCH_SAMPLES, setup.m_test)
+        )
+        self._few_levels = population.levels(few)
         step = _STEP / math.sqrt(min(setup.m, setup.m_test))
         z = np.arange(-5, 7, max(step, 0.01))
         far = np.arange(8.0, 38.0, 2)
         z = np.concatenate([[-np.inf], -far[::-1], [-6, -5.5], z, [7, 7.5], far, [np.inf]])
         self._curve = Curve(setup.certificate, z)
         # By points: the right end of a cell stands for the cell.
-        self._cells = Cells.of(self._curve, self._fitted)
+        self._cells = Cells.of(self._curve, few, _SEARCH_GAP)
 
     def best(self) -> Rule:
         """Return the cheapest rule whose condition is proven.
@@ -123,20 +143,54 @@ class Search:
         return best
 
     def _look_around(self) -> None:
-        """Evaluate candidates: from the first spread on, as long as it gets cheaper."""
-        spreads: Sequence[Fraction | None] = [None]
-        if self._price.early and self._setup.m_test > 1:
-            spreads = [s for s in _SPREADS if 2 * s <= self._setup.m_test]
-        i = next((i for i, s in enumerate(spreads) if s == _FIRST_SPREAD), 0)
-        k = self._best_count(spreads[i])
-        moved = True
-        while moved:
-            moved = False
-            for j in (i - 1, i + 1):
-                if 0 <= j < len(spreads):
-                    other = self._best_count(spreads[j], k)
-                    if self._cost(other, spreads[j]) < self._cost(k, spreads[i]):
-                        k, i, moved = other, j, True
+        """Evaluate candidates."""
+        m = self._setup.m_test
+        if not self._price.early or m == 1:
+            self._best_count(lambda k: self._cost(k, None))
+            return
+        spreads = [s for s in _SPREADS if 2 * s <= m]
+        if self._price.passes is not None:
+            k = self._best_count(lambda k: self._cost_within_budget(k, spreads))
+            widest = self._widest(k, spreads)
+            for i in range(max(widest - _NARROWER, 0), widest):
+                self._cost(k, spreads[i])
+            if spreads[widest] <= _WIDE:
+                return  # a tight budget; else much narrower spreads may be as good
+        self._weigh_passes(spreads)
+
+    def _weigh_passes(self, spreads: Sequence[Fraction]) -> None:
+        """Look at wider and narrower spreads as long as it gets cheaper, in ever finer steps."""
+        i = next((i for i, s in enumerate(spreads) if s == _FIRST_SPREAD), len(spreads) - 1)
+        k = self._best_count(lambda k: self._cost(k, spreads[i]))
+        for stride in _STRIDES:
+            moved = True
+            while moved:
+                moved = False
+                for j in (i - stride, i + stride):
+                    if 0 <= j < len(spreads):
+                        other = self._best_count(partial(self._cost, spread=spreads[j]), k)
+                        if self._cost(other, spreads[j]) < self._cost(k, spreads[i]):
+                            k, i, moved = other, j, True
+
+    def _widest(self, k: int, spreads: Sequence[Fraction]) -> int:
+        """Return the place of the widest spread that keeps to the budget, 0 if none does.
+
+        Where the true labels lie is known only once a rule is evaluated; the last rule's are close.
+        """
+        m, budget = self._setup.m_test, self._price.passes
+        assert budget is not None
+
+        def keeps(i: int) -> bool:
+            return population.passes(LabelTest(k, m, spreads[i]), self._centre) <= budget
+
+        return max(last_integer(keeps, 0, len(spreads) - 1), 0)
+
+    def _cost_within_budget(self, k: int, spreads: Sequence[Fraction]) -> float:
+        """Return the cost with the widest spread that keeps to the budget."""
+        i = self._widest(k, spreads)
+        while (cost := self._cost(k, spreads[i])) > _OVER_BUDGET and i > 0:
+            i -= 1
+        return cost
 
     @property
     def _nothing(self) -> Rule:
@@ -147,21 +201,21 @@ class Search:
     def _cost(self, k: int, spread: Fraction | None) -> float:
         return self.at(LabelTest(k, self._setup.m_test, spread)).cost(self._price)
 
-    def _best_count(self, spread: Fraction | None, near: int | None = None) -> int:
+    def _best_count(self, cost: Callable[[int], float], near: int | None = None) -> int:
         """Return the best k: of all if few, else from a coarse grid, or one near it, by steps."""
         m = self._setup.m_test
         if m <= _FEW_COUNTS:
-            return min(range(1, m + 1), key=lambda k: self._cost(k, spread))
-        if near is None or math.isinf(self._cost(near, spread)):
+            return min(range(1, m + 1), key=cost)
+        if near is None or math.isinf(cost(near)):
             step = max(1, m // 8)
             counts: Sequence[int] = range(1, m + 1, step)
         else:
             step, counts = max(1, m // 16), [near]
-        k = min(counts, key=lambda k: self._cost(k, spread))
+        k = min(counts, key=cost)
         while True:
             around = [c for c in (k, k - step, k + step) if 1 <= c <= m]
-            best = min(around, key=lambda k: self._cost(k, spread))
-            if best == k and step == 1:
+            best = min(around, key=cost)
+            if best == k and step <= max(1, m // _FINEST):
                 return k
             if best == k:
                 step = step // 2
@@ -179,34 +233,39 @@ class Search:
         found = list(self._by_ranks(test, v, accepted))
         best, centre = min(found, key=lambda pair: pair[0].wrong, default=(self._nothing, _CENTRE))
         if self._setup.may_weigh:
-            prices = self._levels.prices(self._setup.n, centre)
+            prices = self._few_levels.prices(self._setup.n, centre)
             found += self._by_losses(test, v, accepted, prices)
             best, centre = min(found, key=lambda pair: pair[0].wrong, default=(best, centre))
         if best.is_trivial:
             return best
+        self._centre = centre
         passes = population.passes(test, centre)
         self._candidates += [replace(rule, passes=passes) for rule, _ in found]
         return replace(best, passes=passes)
 
     def _by_ranks(self, test: LabelTest, v: Array, accepted: Array) -> Iterator[tuple[Rule, float]]:
         """Return each t with the largest rank that allows the test, and the mean centre."""
-        setup = self._setup
-        success = 1 - v[::-1]
-        for t in _success_ranks(setup.m) if setup.t is None else [setup.t]:
-            u = self._curve.calibration_failures(t, setup.m)
+        success, level = 1 - v[::-1], 1 - float(self._setup.alpha)
+        for t, safe in self._successes:
             # The least mean failure with a mean refusal of alpha: the envelope with its axes
             # exchanged, looked at from the other end.
-            most = 1 - point_envelope(success, 1 - u[::-1], 1 - float(setup.alpha))[0]
-            if rank := self._largest_rank(most):
+            if rank := self._largest_rank(1 - point_envelope(success, safe, level)[0]):
                 at = self._by_rank(t, rank)
                 wrong = population.mean_over_nodes(accepted, at)
                 yield Rule(test, wrong, 1.0, t, rank), float(at.mean())
+
+    @cached_property
+    def _successes(self) -> list[tuple[int, Array]]:
+        """Each t, with the probability that a calibration point reaches its threshold."""
+        m, t = self._setup.m, self._setup.t
+        ranks = _success_ranks(m) if t is None else [t]
+        return [(t, 1 - self._curve.calibration_failures(t, m)[::-1]) for t in ranks]
 
     def _by_losses(
         self, test: LabelTest, v: Array, accepted: Array, prices: Array
     ) -> Iterator[tuple[Rule, float]]:
         for losses in self._cells.fitted(v[1:], prices):
-            if found := self.scored(losses, accepted):
+            if found := self._scored(losses, accepted, self._few_levels):
                 yield Rule(test, found[0], 1.0, losses=losses), found[1]
 
     def _by_rank(self, t: int, rank: int) -> Array:
@@ -219,13 +278,15 @@ class Search:
             return min(int(share * (setup.n + 1) + 1e-6), setup.top_rank)
         return last_integer(lambda j: float(setup.share(j)) <= share, 1, setup.top_rank)
 
-    def scored(self, losses: Array, accepted: Array) -> tuple[float, float] | None:
+    def _scored(
+        self, losses: Array, accepted: Array, levels: population.Levels
+    ) -> tuple[float, float] | None:
         """Return the share of wrong labels and the mean centre, None where all are accepted."""
         n = self._setup.n
         budget = float(self._setup.alpha) * (n + 1) - float(losses[0])
         if n * losses[-1] >= budget:
             return None
-        at = self._levels.by_losses(losses, budget, n)
+        at = levels.by_losses(losses, budget, n)
         return population.mean_over_nodes(accepted, at), float(at.mean())
 
     # ---- the rule that is used --------------------------------------------------------------
@@ -249,11 +310,11 @@ class Search:
             rank -= 1
         if rank == 0:
             return self._nothing
-        while test.k < test.m_test:
-            larger = replace(test, k=test.k + 1)
-            if not is_valid(setup, larger, t, rank):
-                break
-            test = larger
+
+        def allowed(k: int) -> bool:
+            return is_valid(setup, replace(candidate.test, k=k), t, rank)
+
+        test = replace(test, k=_last_near(allowed, test.k, test.m_test))
         at = self._by_rank(t, rank)
         wrong = population.mean_over_nodes(population.accepted(test), at)
         return Rule(test, wrong, population.passes(test, float(at.mean())), t, rank)
@@ -266,7 +327,7 @@ class Search:
         t = min(max(round(p * test.m_test), 1), test.m_test)
         curve = Curve.around(setup.certificate, t, test.m_test, test.m_test, points=_FINE_POINTS)
         accepted = population.accepted(test)
-        found = self.scored(candidate.losses, accepted)
+        found = self._scored(candidate.losses, accepted, self._few_levels)
         assert found is not None
         prices = self._levels.prices(setup.n, found[1])
         options = Cells.of(curve, self._fitted).fitted(test.worst_refusals(curve)[:-1], prices)
@@ -274,7 +335,7 @@ class Search:
             options.append(refusals_by_count(test.rule, self._fitted))
 
         def wrong(losses: Array) -> float:
-            found = self.scored(losses, accepted)
+            found = self._scored(losses, accepted, self._levels)
             return 1.0 if found is None else found[0]
 
         best = min(options, key=wrong)
@@ -289,6 +350,17 @@ def _success_ranks(m: int) -> list[int]:
         return list(range(1, m + 1))
     shares = np.linspace(0.3, 1, _FEW_RANKS - 2)
     return sorted({*np.rint(shares * m).astype(int).tolist(), m - 1, m - 2})
+
+
+def _last_near(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the last integer in [low, high] at which `holds` is true, as it is at low.
+
+    It is looked for in growing steps, for it is close as a rule.
+    """
+    step = 1
+    while low + step <= high and holds(low + step):
+        low, step = low + step, 2 * step
+    return last_integer(holds, low + 1, min(low + step - 1, high))
 
 
 def is_valid(setup: Setup, test: LabelTest, t: int, rank: int) -> bool:

@@ -174,7 +174,7 @@ def test_the_linear_programme_is_solved(name: str, m: int) -> None:
     certificate = CERTIFICATES[name]
     curve = Curve.around(certificate, 8, 16, 16, points=400)
     v = LabelTest(8, 16, Fraction(16, 25)).worst_refusals(curve)[:-1]
-    sums = Cells.of(curve, m).sums
+    sums = np.cumsum(Cells.of(curve, m).masses, axis=1)
     prices = stats.binom.cdf(np.arange(m + 1), m, 0.85) + 1 / 200
     drops = _least_drops(v, sums, prices)
     assert drops is not None

@@ -210,7 +210,7 @@ def test_other_causes_are_named_for_one_class():
     said = str(caught[0].message)
     assert said.startswith("3 of 4 classes are in every prediction set: class 3 has 0 calibration")
     assert "9 points, or a larger alpha, would do; class 1 is, as are 1 more of them, for " in said
-    assert "score of -inf" in said
+    assert "scores of -inf" in said
 
 
 def test_each_class_is_covered_where_one_threshold_fails_a_class():

@@ -215,6 +215,19 @@ def test_the_default_p_has_fewest_wrong_labels():
             assert chosen.wrong_labels <= chosen.paper.wrong_labels
 
 
+@pytest.mark.parametrize("m", [16, 64, 256])
+@pytest.mark.parametrize("n", [50, 200])
+def test_with_the_default_p_sets_grow_with_the_radius(n, m):
+    """And they are no larger than with the p of the paper; up to one per cent, both."""
+    before = 0.0
+    for radius in (0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.3, 1.6, 2, 2.5):
+        certificate = bincp.certify(smoothing.Gaussian(1), balls.L2(radius))
+        plan = bincp.plan(certificate, n=n, m=m, **CLOPPER_PEARSON)
+        assert plan.wrong_labels >= 0.99 * before
+        assert plan.wrong_labels <= 1.01 * plan.paper.wrong_labels
+        before = plan.wrong_labels
+
+
 def test_the_default_p_of_no_correction_defends():
     """p = 1 would ask for all of m' samples, whatever the attack is, for c(1) = 1."""
     for certificate in (GAUSSIAN, CERTIFICATES["strong"], CERTIFICATES["sparse"]):

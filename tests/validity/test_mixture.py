@@ -290,7 +290,7 @@ def test_what_is_chosen_is_valid_in_the_worst_case(attack: Attack) -> None:
         setting = Setting(rule.success_rank_, rule.rank_, 99, m, m_test, rule.alpha)
         assert rule.min_count_ == setting.largest(attack)
         assert WorstCase(attack, setting, rule.min_count_).mean() <= 0.2 + 1e-9
-        assert rule.success_rank_ == math.ceil(float(p) * m)
+        assert rule.success_rank_ == success_rank(Fraction(str(p)), m)
         own = np.sort(scores, axis=1)[:, m - setting.t]
         assert rule.tau_ == np.sort(own)[setting.rank - 1]
 

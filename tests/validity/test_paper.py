@@ -89,6 +89,20 @@ def public(name, samples, known, rest):
     return rules[name].calibrate(true, **options).predict_set(test)
 
 
+def test_losses_select_a_threshold_on_each_split(samples):
+    """With few samples the mixture has losses and no ranks, and they gave every label."""
+    method = next(m for m in methods.METHODS if m.name == "BinCP, mixture")
+    problem = methods.Problem(samples, CERTIFICATE, "0.1", "0.8", 60, 8, ETA)
+    fitted = method.fit(problem)
+    assert fitted.select is not None
+    splits = Splits(samples.n_inputs, 60, 5)
+    for known, rest, tau in zip(splits.known, splits.rest, splits.thresholds(fitted), strict=True):
+        rule = bincp.BinCP(CERTIFICATE, alpha=ALPHA).calibrate(samples.calibration[known, :8])
+        wanted = rule.predict_set(samples.test[rest, :, :8])
+        np.testing.assert_array_equal(fitted.test[rest] >= tau, wanted)
+        assert not wanted.all()
+
+
 @pytest.mark.parametrize(
     "method", [m for m in methods.METHODS if m.name != "RSCP+, PTT"], ids=lambda m: m.name
 )
