@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from bincp.calibration._search import Price, Search, choose_rule
 __all__ = ["alternatives_table", "spreads_table"]
 
 M = 64
-SPREADS = search._SPREADS[1:9]
+SPREADS = tuple(map(Fraction, ("0.5", "0.64", "0.8", "0.9", "1.2", "1.6", "2", "2.6", "3.3")))
 
 Array = npt.NDArray[Any]
 
@@ -105,8 +106,9 @@ def spreads_table(folder: Path, found: Sequence[Problem], n_splits: int) -> Iter
             cells = []
             for bench, base in zip(benches, fixed_ones, strict=True):
                 found_rules = Search(bench.setup, Price())
-                k = found_rules._best_count(spread)
-                rule = found_rules._proven(found_rules.at(LabelTest(k, m_test, spread)))
+                tests = (LabelTest(k, m_test, spread) for k in range(1, m_test))
+                best = min(map(found_rules.at, tests), key=lambda rule: rule.wrong)
+                rule = found_rules._proven(best)
                 size, passes = bench.measure(rule).mean(axis=0)
                 cells.append(f"{size / base[0]:.3f}, {passes:.2f}")
             yield f"| {m_test} | {float(spread):g} | {' | '.join(cells)} |"

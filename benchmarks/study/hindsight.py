@@ -180,14 +180,14 @@ def candidates(setup: Setup, price: Price) -> list[Rule]:
 
 
 def _tests(k: int, m: int, price: Price) -> list[LabelTest]:
-    """Return the fixed count, or the two widest pairs of boundaries that the budget allows."""
+    """Return the fixed count, or the three widest pairs of boundaries that the budget allows."""
     if not price.early:
         return [LabelTest(k, m)]
     spreads = [s for s in search._SPREADS if 2 * s <= m]
     tests = [LabelTest(k, m, s) for s in spreads]
     centre = 3.0  # of the true labels; it moves the passes little
     within = [t for t in tests if population.passes(t, centre) <= (price.passes or math.inf)]
-    return within[-2:]
+    return within[-3:]
 
 
 def in_hindsight(folder: Path, setting: Setting) -> dict[str, Any]:
