@@ -40,10 +40,10 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.study import data, networks
-from bincp import noise
+from bincp import noise, smoothing
 from bincp.noise._keys import Phase
 from bincp.sampling import sample_scores
-from bincp.smoothing import Gaussian, Smoothing, SparseFlip
+from bincp.smoothing import Smoothing
 
 __all__ = [
     "SETTINGS",
@@ -77,7 +77,7 @@ class Setting:
     dataset : str
         "cifar10", "mnist" or "cora-ml".
     noise : tuple of float
-        ``(sigma,)`` of Gaussian noise on pixels in [0, 1], or ``(p_plus, p_minus)`` of flips.
+        Parameters of the noise, which is on pixels in [0, 1] or on attributes.
     network : str
         "residual", "plain" or "gcn".
     width, n_epochs, max_rate
@@ -88,6 +88,8 @@ class Setting:
         Draws for each input in each phase.
     seed : int
         Seed of the parameters, the training and the noise.
+    scheme : str
+        Name of the smoothing scheme, in `bincp.smoothing`.
     """
 
     name: str
@@ -101,13 +103,28 @@ class Setting:
     n_calibration: int
     n_test: int
     seed: int = 0
+    scheme: str = "Gaussian"
+
+    @property
+    def smoothing(self) -> Smoothing:
+        """The noise."""
+        scheme: Smoothing = getattr(smoothing, self.scheme)(*self.noise)
+        return scheme
 
 
 SETTINGS = (
     Setting("cifar10-0.25", "cifar10", (0.25,), "residual", 32, 10, 0.4, 1500, 1024, 1024),
     Setting("mnist-0.5", "mnist", (0.5,), "plain", 16, 20, 0.4, 2000, 1024, 1024),
     Setting("cifar10-0.5", "cifar10", (0.5,), "residual", 32, 10, 0.4, 1500, 1024, 1024),
-    Setting("cora-ml", "cora-ml", (0.01, 0.6), "gcn", 32, 150, 0.01, 1000, 256, 512),
+    Setting(
+        "cora-ml", "cora-ml", (0.01, 0.6), "gcn", 32, 150, 0.01, 1000, 256, 512, scheme="SparseFlip"
+    ),
+    Setting(
+        "cifar10-laplace", "cifar10", (0.2,), "plain", 32, 6, 0.4, 2000, 256, 256, 3, "Laplace"
+    ),
+    Setting(
+        "cifar10-uniform", "cifar10", (0.5,), "plain", 32, 6, 0.4, 2000, 256, 256, 4, "Uniform"
+    ),
     Setting("cifar10-0.25-plain", "cifar10", (0.25,), "plain", 32, 10, 0.4, 1500, 1024, 1024, 1),
     Setting("cifar10-0.125", "cifar10", (0.125,), "residual", 32, 10, 0.4, 1500, 1024, 1024, 2),
 )
@@ -126,7 +143,7 @@ class ImageTask:
     dtype : torch.dtype, optional
         Dtype of the convolutions.
     smoothing : Smoothing, optional
-        The noise; by default Gaussian, with the parameter of the setting.
+        The noise; that of the setting by default.
 
     Networks are trained and evaluated on a GPU if torch has one.
     """
@@ -146,7 +163,7 @@ class ImageTask:
             )
         self.setting = setting
         self.images = images
-        self.smoothing = smoothing or Gaussian(*setting.noise)
+        self.smoothing = smoothing or setting.smoothing
         self.n_threads = n_threads
         self.dtype = dtype
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -254,7 +271,7 @@ class GraphTask:
             )
         self.setting = setting
         self.graph = graph
-        self.smoothing = SparseFlip(*setting.noise)
+        self.smoothing = setting.smoothing
         self.n_threads = n_threads
         self.nodes = graph.held_out[: setting.n_inputs]
         self.labels = graph.labels[self.nodes]

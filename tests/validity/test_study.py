@@ -15,7 +15,6 @@ Image = pytest.importorskip("PIL.Image")
 from scipy import sparse  # noqa: E402
 
 from bincp import noise  # noqa: E402
-from bincp.balls import L2  # noqa: E402
 from bincp.sampling import sample_scores  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
 from support import import_benchmarks  # noqa: E402
@@ -59,7 +58,9 @@ def graph_file(path):
 
 
 IMAGES = scores.Setting("tiny", "cifar10", (0.25,), "residual", 4, 4, 0.2, 30, 8, 16, seed=3)
-GRAPH = scores.Setting("nodes", "cora-ml", (0.05, 0.3), "gcn", 8, 60, 0.05, 12, 5, 7, seed=4)
+GRAPH = scores.Setting(
+    "nodes", "cora-ml", (0.05, 0.3), "gcn", 8, 60, 0.05, 12, 5, 7, 4, "SparseFlip"
+)
 
 
 @pytest.fixture(scope="module")
@@ -264,22 +265,88 @@ class TestCache:
         assert len(set(names)) == len(names)
 
 
-def test_report_on_a_small_cache(tmp_path, monkeypatch):
-    from benchmarks.study import report
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A cache of one network, and the only table that the reports know."""
+    from benchmarks.study import evaluation, hindsight, report
 
     rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, 300)
-    means = np.where(np.arange(3) == labels[:, None], 1.0, 0.2)[..., None]
-    test = rng.normal(means, 0.2, (300, 3, 64)).astype(np.float32)
-    true = rng.normal(1.0, 0.2, (300, 64)).astype(np.float32)
-    monkeypatch.setattr(report.scores, "load", lambda cache, name: (true, test, labels))
-    attack = (0.25, Gaussian(0.25), L2(0.25 * 0.25))
-    monkeypatch.setattr(report, "SETTINGS", [("toy", [attack])])
+    labels = rng.integers(0, 3, 600)
+    means = np.where(np.arange(3) == labels[:, None], 0.7, 0.3)[..., None]
+    test = rng.normal(means, 0.1, (600, 3, 64)).clip(0, 1).astype(np.float32)
+    true = rng.normal(0.7, 0.1, (600, 64)).clip(0, 1).astype(np.float32)
     setting = {"network": "plain", "width": 1, "n_epochs": 1, "seed": 0}
     accuracies = dict.fromkeys(("clean_accuracy", "noisy_accuracy", "smoothed_accuracy"), 0.9)
     (tmp_path / "toy.json").write_text(json.dumps({"setting": setting, **accuracies}))
-    report.main(["--cache", str(tmp_path), "--splits", "1", "--out", str(tmp_path / "out.md")])
-    text = (tmp_path / "out.md").read_text()
-    assert "| mixture, sequential | 32 | 32 |" in text
+    for part, array in (("calibration", true), ("test", test), ("labels", labels)):
+        np.save(tmp_path / f"toy.{part}.npy", array)
+    found = [report.gaussian("toy", "Toy", 0.25)]
+    for module in (report, hindsight):
+        monkeypatch.setattr(module, "problems", lambda: found)
+    return tmp_path, found[0], evaluation.Scores(true, test, labels)
+
+
+def test_report_on_a_small_cache(toy):
+    from benchmarks.study import report
+
+    cache = toy[0]
+    report.main(["--cache", str(cache), "--splits", "2", "--out", str(cache / "out.md")])
+    text = (cache / "out.md").read_text()
+    assert "| mixture, early | 64 | 32 |" in text
     assert "0.900 smoothed" in text
-    assert "| toy | 64 | 0.25 |" in text
+    assert "1024" not in text  # draws that the cache lacks
+    with Image.open(cache / "plots" / "passes.png") as picture:
+        assert picture.size[0] > 400
+
+
+def test_early_on_a_small_cache(toy, monkeypatch):
+    from benchmarks.study import early
+
+    cache, problem, _ = toy
+    monkeypatch.setattr(early, "problems", lambda: [problem])
+    monkeypatch.setattr(early, "SIZES", ((200, "0.1"),))
+    monkeypatch.setattr(early, "N_ALTERNATIVE_SETTINGS", 2)
+    options = ["--cache", str(cache), "--splits", "2", "--settings", "12", "--workers", "1"]
+    early.main([*options, "--out", str(cache / "out.md")])
+    text = (cache / "out.md").read_text()
+    assert "| mixture, early, 3.5 passes | 64 | 16 |" in text
+    assert "| all | 12 |" in text
+    kept = [json.loads(line) for line in (cache / "hindsight.jsonl").read_text().splitlines()]
+    assert len(kept) == 12
+    assert all(record["ratio"] >= 1 for record in kept)
+    early.main([*options, "--out", str(cache / "again.md")])
+    assert (cache / "again.md").read_text() == text
+
+
+def test_a_rule_is_measured_as_the_library_decides(toy):
+    import bincp
+    from benchmarks.study import evaluation, hindsight
+    from bincp.calibration._search import choose_rule
+
+    cache, problem, data = toy
+    for passes in (0.0, 3.5):
+        setting = hindsight.Setting("toy", 0, "tps", 100, "0.1", 64, 16, passes)
+        method = evaluation.Method("", 64, 16, {"passes": passes or None})
+        own = evaluation.evaluate(method, problem.attacks[0].certificate, data, 100, 3)
+        bench = hindsight.Bench(cache, setting, 3)
+        measured = bench.measure(choose_rule(bench.setup, setting.price))
+        np.testing.assert_allclose(measured, np.transpose([own.size, own.passes]))
+        # By hand, with the public interface alone.
+        known, rest = next(data.splits(100, 3))
+        rule = bincp.BinCP(problem.attacks[0].certificate, passes=passes or None)
+        rule.calibrate(data.calibration[known, :64], n_test_samples=16)
+        sets = rule.predict_set(data.test[rest, :, :16])
+        assert sets.sum(axis=1).mean() == own.size[0]
+        assert own.coverage[0] == sets[np.arange(len(rest)), data.labels[rest]].mean()
+
+
+def test_ratio_of_paired_splits():
+    from benchmarks.study.evaluation import Outcome
+
+    rng = np.random.default_rng(0)
+    base = rng.normal(2, 0.5, 4000)
+    own = Outcome(1.1 * base + rng.normal(0, 0.1, 4000), base, base)
+    ratio = own.over(Outcome(base, base, base))
+    assert ratio.value == own.size.mean() / base.mean()
+    # The noise that the two do not share: 0.1 / 2 / sqrt(4000).
+    assert ratio.error == pytest.approx(0.1 / 2 / 4000**0.5, rel=0.1)

@@ -1,0 +1,80 @@
+"""The picture of the study: set size against forward passes."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.ticker import NullFormatter, NullLocator
+
+__all__ = ["size_against_passes"]
+
+# Colours of Okabe and Ito, which the colour-blind tell apart; each kind has its own marker, too.
+STYLES = {
+    "RCP1": ("RCP1", "#CC79A7", "D", "none"),
+    "Clopper-Pearson, paper": ("the paper's", "#D55E00", "s", "-"),
+    "mixture, fixed": ("fixed count", "#0072B2", "o", "-"),
+    "mixture, early": ("early stopping", "#009E73", "^", "-"),
+    "none (no guarantee)": ("no guarantee", "#555555", "x", "none"),
+}
+N_COLUMNS = 2
+COLUMN = 1  # the attack that is drawn
+TICKS = (1, 2, 4, 8, 16, 32, 64, 256, 1024)
+
+
+def size_against_passes(drawn: list[Any], path: Path) -> None:
+    """Draw a panel for each network, at its second attack."""
+    n_rows = -(-len(drawn) // N_COLUMNS)
+    figure, panels = plt.subplots(
+        n_rows, N_COLUMNS, figsize=(9, 3.1 * n_rows), squeeze=False, layout="constrained"
+    )
+    for panel in panels.ravel()[len(drawn) :]:
+        panel.set_visible(False)
+    for panel, (problem, rows) in zip(panels.ravel(), drawn, strict=False):
+        _panel(panel, problem, rows)
+    figure.savefig(path, dpi=90)
+    plt.close(figure)
+
+
+def _panel(panel: Any, problem: Any, rows: list[Any]) -> None:
+    for kind, (label, colour, marker, line) in STYLES.items():
+        points = sorted(
+            (float(outcomes[COLUMN].passes.mean()), float(outcomes[COLUMN].size.mean()))
+            for method, outcomes in rows
+            if _is_drawn(kind, method)
+        )
+        if not points:
+            continue
+        passes, sizes = zip(*points, strict=True)
+        panel.plot(passes, sizes, color=colour, marker=marker, ls=line, ms=5, lw=1.4, zorder=3)
+        place = -1 if kind != "mixture, early" else 0
+        above = kind in ("RCP1", "Clopper-Pearson, paper", "mixture, fixed")
+        panel.annotate(
+            label,
+            (passes[place], sizes[place]),
+            xytext=(0, 7 if above else -13),
+            textcoords="offset points",
+            ha="center",
+            color=colour,
+            fontsize=8,
+        )
+    panel.set_title(
+        f"{problem.title}\n{problem.radius} = {problem.attacks[COLUMN].label}", fontsize=9
+    )
+    panel.set_xscale("log", base=2)
+    panel.set_xticks(TICKS, [f"{tick:,}" for tick in TICKS], fontsize=8)
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set_xlabel("forward passes of a test input, on average", fontsize=8)
+    panel.set_ylabel("labels in a set", fontsize=8)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.grid(axis="y", lw=0.4, color="#dddddd")
+
+
+def _is_drawn(kind: str, method: Any) -> bool:
+    """Whether a row belongs to a line; of the fixed counts those with m = m'."""
+    if kind == "mixture, fixed":
+        return bool(method.name == kind and method.m == method.m_test)
+    return bool(method.name.startswith(kind))
