@@ -67,12 +67,12 @@ class BinCP(Configured):
         How the error of sampling is paid for. "mixture" assumes the worst mixture of binomial
         distributions that calibration leaves possible, and needs no confidence bound. Its sets are
         far smaller than the others where samples are few, but it needs independent calibration
-        noise, see the notes. With more samples for calibration than for prediction it weighs
-        counts, unless `p`, `tau` or a training-conditional guarantee asks for ranks, for which more
-        samples are of little use. "clopper-pearson" is the correction of the paper, with confidence
-        bounds and the conformal level alpha - eta. "none" takes the sampled frequencies for
-        probabilities: there is no finite-sample guarantee. `calibrate_exact` has nothing to correct
-        and uses neither this nor `eta`.
+        noise, see the notes. It takes ranks, or losses of counts unless `p`, `tau` or a
+        training-conditional guarantee asks for ranks; with losses more samples for calibration than
+        for prediction are well spent. "clopper-pearson" is the correction of the paper, with
+        confidence bounds and the conformal level alpha - eta. "none" takes the sampled frequencies
+        for probabilities: there is no finite-sample guarantee. `calibrate_exact` has nothing to
+        correct and uses neither this nor `eta`.
     union : {"per-bound", "two-bounds"}
         How "clopper-pearson" splits eta. "per-bound" spends eta / (n + K) on each bound, as in the
         paper. "two-bounds" spends eta / 2 on each of the two bounds that matter for coverage, that
