@@ -191,6 +191,9 @@ class Search:
     def _cost_within_budget(self, k: int, spreads: Sequence[Fraction]) -> float:
         """Return the cost with the widest spread that keeps to the budget."""
         i = self._widest(k, spreads)
+        last = min(i + _NARROWER, len(spreads) - 1)
+        while i < last and math.isinf(self._cost(k, spreads[i])):
+            i += 1  # nothing useful there, and no passes to go by
         while (cost := self._cost(k, spreads[i])) > _OVER_BUDGET and i > 0:
             i -= 1
         return cost

@@ -365,12 +365,13 @@ def test_uncorrected_coverage_falls_short():
 @settings(deadline=None, max_examples=60)
 @given(rng_seeds, st.sampled_from(["clopper-pearson", "none"]))
 def test_sets_are_nested_in_alpha_and_radius(seed, correction):
+    """At one p: that of a rule which may choose it moves with both."""
     rng = np.random.default_rng(seed)
     true_scores, scores = rng.normal(1, 0.5, (60, 50)), rng.normal(0.5, 1, (8, 3, 50))
     last = np.zeros((8, 3), bool)
     for radius, alpha in [(0, 0.3), (0, 0.1), (0.05, 0.1), (0.1, 0.1), (0.1, 0.05)]:
         certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(radius))
-        rule = paper(certificate, alpha=alpha, correction=correction)
+        rule = paper(certificate, alpha=alpha, correction=correction, p=0.6)
         quiet(lambda rule=rule: rule.calibrate(true_scores, n_classes=3))
         sets = rule.predict_set(scores)
         assert (sets >= last).all()
