@@ -520,7 +520,7 @@ class BinCP(Configured):
         >>> rule = bincp.BinCP(certificate).calibrate(scores)
         >>> sequential = rule.sequential_rule()
         >>> rule.min_count_, sequential.min_count, sequential.n_test_samples
-        (10, 6, 32)
+        (9, 6, 32)
         """
         rule = self._calibrated()
         assert rule.n_test_samples is not None
