@@ -72,7 +72,7 @@ class TestCalibration:
         assert rule.tau_ == np.sort(np.sort(true_scores, axis=1)[:, 256 - rule.success_rank_])[99]
 
     def test_bincp_with_the_mixture_correction(self, benchmark, true_scores):
-        rule = benchmark(bincp.BinCP(CERTIFICATE, alpha=ALPHA).calibrate, true_scores)
+        rule = benchmark(bincp.BinCP(CERTIFICATE, alpha=ALPHA, p=0.7).calibrate, true_scores)
         thresholds = np.sort(np.sort(true_scores, axis=1)[:, 256 - rule.success_rank_])
         assert rule.tau_ == thresholds[rule.rank_ - 1]
 
