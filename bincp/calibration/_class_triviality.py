@@ -88,5 +88,4 @@ def _least_points(rules: ClassRules, certificate: Certificate, too_few: int) -> 
 
 def _rank(settings: Settings, n: int) -> int:
     """Return the conformal rank of n points."""
-    spent = settings.eta if settings.correction == "clopper-pearson" else 0
-    return top_rank(n, settings.alpha - spent, settings.delta)
+    return top_rank(n, settings.alpha - settings.spent, settings.delta)

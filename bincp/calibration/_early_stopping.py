@@ -10,10 +10,10 @@ from bincp._utils.bisection import last_integer
 from bincp.calibration._conditions import Condition, largest_count
 from bincp.calibration._curve import Curve
 from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._fitting import setup_of
 from bincp.calibration._fixed_tau import tau_fixed_count
 from bincp.calibration._label_test import LabelTest, line_boundaries
 from bincp.calibration._loss_proof import proves
-from bincp.calibration._mixture import Setup
 from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate
 
@@ -72,7 +72,7 @@ def _condition_of(rule: DecisionRule, certificate: Certificate) -> Condition | N
     n, m, m_test = rule.n_calibration, rule.n_samples, rule.n_test_samples
     assert m is not None
     assert m_test is not None
-    setup = Setup(certificate, n, m, m_test, rule.settings.alpha, rule.settings.delta)
+    setup = setup_of(certificate, rule.settings, n, m, m_test)
     t = rule.success_rank
     if not rule.rank or not t:
         return None

@@ -8,7 +8,7 @@ envelope of the curve of the two is at most alpha at j / (n + 1). No confidence 
 union bound is spent. The proof is in the notes of `bincp.BinCP`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from bincp._core._binomial import cp_upper
@@ -58,10 +58,6 @@ class Setup:
         """Return the condition of the p-fixed rule with these ranks, on the usual grid if None."""
         grid = self.curve(t) if curve is None else curve
         return MeanFailure(grid, t, self.m, self.share(rank), self.alpha)
-
-    def with_samples(self, m: int) -> "Setup":
-        """Return the same with m samples for calibration."""
-        return replace(self, m=m)
 
 
 def share_of_failures(rank: int, n: int, delta: Fraction | None = None) -> Fraction:
