@@ -63,7 +63,8 @@ def _made(module: Any, value: Any) -> Any:
     if name not in module.__all__:
         raise ValueError(f"{name!r} is not a class of {module.__name__}")
     made = getattr(module, name)
-    return made(**{part.name: _made(module, value[part.name]) for part in fields(made)})
+    names = [part.name for part in fields(made) if part.name in value]  # others have defaults
+    return made(**{part: _made(module, value[part]) for part in names})
 
 
 def _is_built_in(scheme: type, ball: type) -> bool:

@@ -1,0 +1,56 @@
+"""Additive noise that is drawn as integers on a grid."""
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._core import _noise
+from bincp._utils.arrays import where
+from bincp.noise._alias import table_of
+from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
+from bincp.noise._samplers import FlatSampler, chunks
+from bincp.smoothing._additive import OnGrid
+
+_MAX_POINT = 2**20  # so that sums with the noise are exact in float32
+_ROUNDING = 2.0**-22  # of the size of an input: what makes it a grid point in float32
+_GREY_LEVELS = 255
+
+
+class GridSampler(FlatSampler):
+    """Noise for inputs on the grid, each of which is the grid point k / grid that is nearest."""
+
+    def __init__(self, smoothing: OnGrid) -> None:
+        law, scale, self.grid = smoothing.grid_law()
+        self.table = table_of(law, scale, self.grid)
+        self.name = repr(smoothing)
+        if self.grid == _GREY_LEVELS:
+            self.dtypes = (*self.dtypes, "uint8")
+
+    def check(self, x: FloatArray) -> None:
+        if x.dtype == np.uint8:
+            return
+        bad = np.empty(x.shape, bool)
+        for rows in chunks(len(x), x[0].size):
+            with np.errstate(over="ignore", invalid="ignore"):
+                steps = x[rows].astype(np.float64) * self.grid
+                points = np.rint(steps)
+                size = np.abs(points)
+                near = np.abs(steps - points) <= _ROUNDING * np.maximum(size, 1)
+            bad[rows] = ~(near & (size <= _MAX_POINT))  # NaN is neither
+        if bad.any():
+            raise ValueError(
+                f"`x` must be multiples of 1/{self.grid}, up to 2**20/{self.grid}, for "
+                f"{self.name}, got {x[bad][0]} {where(bad)}"
+            )
+
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        first, last = int(sources.min()), int(sources.max()) + 1
+        points = self._points(x[first:last])
+        entry, low, half = self.table
+        key = core_key(keys)
+        _noise.add_grid_noise(entry, low, half, self.grid, *key, sources - first, points, out)
+
+    def _points(self, x: FloatArray) -> npt.NDArray[np.int32]:
+        if x.dtype == np.uint8:
+            return x.astype(np.int32)
+        with np.errstate(invalid="ignore"):  # another thread may write to x meanwhile
+            return np.rint(x.astype(np.float64) * self.grid).astype(np.int32)

@@ -1,0 +1,33 @@
+/* Integer noise on a grid, drawn from a table by the alias method, with exact masses.
+ *
+ * A table has 2^bits columns; column c is the point c - half. An element takes the column of the low
+ * bits of its word, and its other 32 - bits bits, w', decide between the column, if w' < t', and the
+ * alias of the column, if w' > t'. Where they are equal, three more words of the element are compared
+ * with the other 96 bits of the threshold t: 128 random bits decide in all.
+ *
+ * Functions may be called from any thread. They do not allocate, and they cannot fail.
+ */
+#ifndef BINCP_GRID_H
+#define BINCP_GRID_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "noise/philox.h"
+#include "numerics/strict_floats.h"
+
+typedef struct bincp_grid_table {
+    const uint32_t *entry; /* 2^bits of t' << bits | alias */
+    const uint32_t *low;   /* 2^bits rows of the other three words of t, the highest first */
+    uint32_t bits;         /* 1 to 16 */
+    int32_t half;          /* below 2^15 */
+} bincp_grid_table;
+
+/* out[j] = (k[j] + q_j) / grid for the noise q_j in grid steps, rounded once; 1 <= grid <= 2^24.
+ * |k[j]| < 2^22 keeps the sum exact in float32. A NULL k stands for zeros. */
+void bincp_noise_grid_f32(bincp_grid_table table, int32_t grid, bincp_noise_key key, size_t n,
+                          const int32_t *k, float *out);
+void bincp_noise_grid_f64(bincp_grid_table table, int32_t grid, bincp_noise_key key, size_t n,
+                          const int32_t *k, double *out);
+
+#endif
