@@ -78,6 +78,14 @@ cdef extern from "noise/grid.h":
         bincp_grid_table table, int32_t grid, bincp_noise_key key, size_t n, const int32_t *k,
         double *out
     ) noexcept nogil
+    void bincp_noise_off_grid_f32(
+        bincp_grid_table table, int32_t grid, double s, bincp_noise_key key, size_t n,
+        const float *x, float *out
+    ) noexcept nogil
+    void bincp_noise_off_grid_f64(
+        bincp_grid_table table, int32_t grid, double s, bincp_noise_key key, size_t n,
+        const double *x, double *out
+    ) noexcept nogil
 
 cdef extern from "noise/splitting.h":
     ctypedef struct bincp_split_grid:
@@ -161,6 +169,7 @@ def philox4x32(counter, key):
 
 cdef enum kind:
     ADD
+    ROUND
     FLIP
     CHANGE
     SPLIT
@@ -174,6 +183,9 @@ cdef struct action:
     double p_minus
     uint32_t k                  # CHANGE
     double length               # SPLIT
+    bincp_grid_table table      # ROUND
+    int32_t grid
+    double s
 
 
 cdef inline void act(
@@ -182,6 +194,8 @@ cdef inline void act(
     if real is float:
         if how.what == ADD:
             bincp_noise_add_f32(how.law, how.scale, key, n, x, out)
+        elif how.what == ROUND:
+            bincp_noise_off_grid_f32(how.table, how.grid, how.s, key, n, x, out)
         elif how.what == FLIP:
             bincp_noise_flip_f32(how.p_plus, how.p_minus, key, n, x, out)
         elif how.what == CHANGE:
@@ -191,6 +205,8 @@ cdef inline void act(
     else:
         if how.what == ADD:
             bincp_noise_add_f64(how.law, how.scale, key, n, x, out)
+        elif how.what == ROUND:
+            bincp_noise_off_grid_f64(how.table, how.grid, how.s, key, n, x, out)
         elif how.what == FLIP:
             bincp_noise_flip_f64(how.p_plus, how.p_minus, key, n, x, out)
         elif how.what == CHANGE:
@@ -296,6 +312,24 @@ def add_grid_noise(
                 bincp_noise_grid_f64(table, grid, key, n, &k[source, 0], &out[r, 0])
     if source < 0 or source >= k.shape[0]:
         refuse_source(source, k.shape[0])
+
+
+def add_off_grid_noise(
+    const uint32_t[::1] entry, const uint32_t[:, ::1] low, int32_t half, int32_t grid, double s,
+    uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const real[:, ::1] x, real[:, ::1] out,
+):
+    """Write ``rint(grid (x[sources[r]] + noise)) / grid`` to each row r of ``out``.
+
+    The noise of (ids[r], draws[r]) is Gaussian, with the standard deviation ``s / grid``.
+    """
+    cdef action how
+    how.what = ROUND
+    fill_table(&how.table, entry, low, half)
+    how.grid = grid
+    how.s = s
+    act_on_rows(&how, seed, stream, ids, draws, sources, x, out)
 
 
 def flip(

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from bincp._core import _noise
-from bincp.noise._grid import GridSampler
+from bincp.noise._grid import GridSampler, OffGridSampler
 from bincp.noise._keys import DoubleArray, FloatArray, IntArray, Keys, core_key
 from bincp.noise._samplers import (
     FlatSampler,
@@ -39,7 +39,7 @@ class _Additive(FlatSampler):
 @samples(Gaussian)
 def _gaussian(smoothing: Gaussian) -> Sampler:
     if smoothing.grid is not None:
-        return GridSampler(smoothing)
+        return OffGridSampler(smoothing) if smoothing.off_grid else GridSampler(smoothing)
     return _Additive(_noise.GAUSSIAN, smoothing.sigma)
 
 

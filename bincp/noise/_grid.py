@@ -8,11 +8,13 @@ from bincp._utils.arrays import where
 from bincp.noise._alias import table_of
 from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
 from bincp.noise._samplers import FlatSampler, chunks
+from bincp.smoothing import Gaussian
 from bincp.smoothing._additive import OnGrid
 
 _MAX_POINT = 2**20  # so that sums with the noise are exact in float32
 _ROUNDING = 2.0**-22  # of the size of an input: what makes it a grid point in float32
 _GREY_LEVELS = 255
+_MAX_OFF_GRID = 2**20  # elements, over which the error of each adds up
 
 
 class GridSampler(FlatSampler):
@@ -54,3 +56,30 @@ class GridSampler(FlatSampler):
             return x.astype(np.int32)
         with np.errstate(invalid="ignore"):  # another thread may write to x meanwhile
             return np.rint(x.astype(np.float64) * self.grid).astype(np.int32)
+
+
+class OffGridSampler(FlatSampler):
+    """Gaussian noise for any inputs: their sums are rounded as real numbers would be."""
+
+    def __init__(self, smoothing: Gaussian) -> None:
+        law, sigma, self.grid = smoothing.grid_law()
+        self.table = table_of(law, sigma, self.grid)
+        self.steps = sigma * self.grid
+        self.name = repr(smoothing)
+
+    def check(self, x: FloatArray) -> None:
+        if x[0].size > _MAX_OFF_GRID:
+            raise ValueError(
+                f"`x` must have at most 2**20 elements an input for {self.name}, got {x[0].size}"
+            )
+        bad = ~(np.abs(x) <= _MAX_POINT / self.grid)
+        if bad.any():
+            raise ValueError(
+                f"`x` must be at most 2**20/{self.grid} in size for {self.name}, "
+                f"got {x[bad][0]} {where(bad)}"
+            )
+
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        entry, low, half = self.table
+        key = core_key(keys)
+        _noise.add_off_grid_noise(entry, low, half, self.grid, self.steps, *key, sources, x, out)

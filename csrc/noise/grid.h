@@ -30,4 +30,13 @@ void bincp_noise_grid_f32(bincp_grid_table table, int32_t grid, bincp_noise_key 
 void bincp_noise_grid_f64(bincp_grid_table table, int32_t grid, bincp_noise_key key, size_t n,
                           const int32_t *k, double *out);
 
+/* out[j] = rint(grid (x[j] + N_j)) / grid for Gaussian noise N_j of s / grid, 4 <= s <= 2500, whose
+ * integers are those of the table; 1 <= grid <= 2^20 and |x[j]| grid <= 2^20. The law of an element is
+ * that of the real number x[j] + N_j, rounded, to 2^-49 in total variation. A NULL x stands for
+ * zeros. */
+void bincp_noise_off_grid_f32(bincp_grid_table table, int32_t grid, double s, bincp_noise_key key,
+                              size_t n, const float *x, float *out);
+void bincp_noise_off_grid_f64(bincp_grid_table table, int32_t grid, double s, bincp_noise_key key,
+                              size_t n, const double *x, double *out);
+
 #endif
