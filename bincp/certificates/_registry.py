@@ -269,6 +269,9 @@ def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
     """Make the certificate of a pair from the result of its factory."""
     operator, details = _operator_of(entry.factory(smoothing, ball), entry.origin)
     operator, details = _charged(operator, details, smoothing)
+    assumption = smoothing.assumes() if isinstance(smoothing, Smoothing) else None
+    if assumption is not None:
+        details = details | {"assumes": assumption}
     certificate = make_certificate(
         Certificate,
         operator,

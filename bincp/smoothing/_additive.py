@@ -4,7 +4,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bincp._utils.validation import check_flag, check_integer, check_real
-from bincp.smoothing._base import WHEN_SET, Smoothing, set_parameters, shown_fields
+from bincp.smoothing._base import (
+    NOTHING,
+    READS_NO_LAST_BITS,
+    WHEN_SET,
+    Smoothing,
+    set_parameters,
+    shown_fields,
+)
 from bincp.smoothing._grid import LAWS, thresholds
 
 _MAX_GRID = 2**20
@@ -66,6 +73,10 @@ class OnGrid(Smoothing):
             f"{part.name}={getattr(self, part.name)!r}" for part in shown_fields(self)
         )
         return f"{type(self).__qualname__}({shown})"
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return READS_NO_LAST_BITS if self.grid is None else NOTHING
 
 
 @dataclass(frozen=True, repr=False)
@@ -263,6 +274,10 @@ class Expp(Smoothing):
             p=check_real("p", self.p, low=0, open_low=True),
         )
 
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return READS_NO_LAST_BITS
+
 
 @dataclass(frozen=True)
 class Pareto(Smoothing):
@@ -302,3 +317,7 @@ class Pareto(Smoothing):
             scale=check_real("scale", self.scale, low=0, open_low=True),
             a=check_real("a", self.a, low=0, open_low=True),
         )
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return READS_NO_LAST_BITS

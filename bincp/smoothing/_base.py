@@ -35,6 +35,31 @@ class Smoothing:
         """
         return 0.0
 
+    def assumes(self) -> str | None:
+        """Return what the guarantee assumes because noise is drawn by a computer.
+
+        Returns
+        -------
+        str or None
+            "nothing" where the guarantee holds to the last bit of what the model sees, whatever the
+            model is; else the assumption, which `Certificate.describe` shows. None where nobody has
+            said, as for schemes from outside that do not override this.
+
+        Examples
+        --------
+        >>> from bincp.smoothing import Gaussian
+        >>> Gaussian(0.25).assumes()
+        'the model does not read the last bits of x + noise'
+        >>> Gaussian(0.25, grid=255).assumes()
+        'nothing'
+        """
+        return None
+
+
+READS_NO_LAST_BITS = "the model does not read the last bits of x + noise"
+NOTHING = "nothing"
+DRAWN_COPIES = "copies that are drawn to 2^-64 are equally likely; enumerated copies assume nothing"
+
 
 def set_parameters(scheme: Smoothing, **parameters: object) -> None:
     """Store checked parameters on a frozen scheme."""

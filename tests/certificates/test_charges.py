@@ -4,7 +4,7 @@ import ctypes
 import json
 import math
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,8 +16,18 @@ import bincp
 from bincp._core import _operators
 from bincp._utils.levels import float_above
 from bincp.balls import L1, L2, Linf
+from bincp.calibration._rebuild import certificate_of
 from bincp.certificates import check_law
-from bincp.smoothing import Gaussian, Laplace, Smoothing, Uniform
+from bincp.smoothing import (
+    CategoricalFlip,
+    Deletion,
+    Gaussian,
+    Joint,
+    Laplace,
+    Smoothing,
+    SparseFlip,
+    Uniform,
+)
 from support import golden
 
 SCHEMES = {"Gaussian": Gaussian, "Laplace": Laplace, "Uniform": Uniform}
@@ -170,3 +180,64 @@ def test_schemes_from_outside_are_charged_too():
 def test_impossible_errors_are_refused(error):
     with pytest.raises((TypeError, ValueError), match=r"`sampling_error\(\)`"):
         bincp.certify(Rounded(error), Move(0.25))
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [Gaussian(0.25, grid=255), Gaussian(0.25, grid=255, off_grid=True), Gaussian(0.25)],
+    ids=repr,
+)
+def test_stored_rules_have_their_certificate_again(scheme, tmp_path):
+    certificate = bincp.certify(scheme, L2(0.1))
+    scores = np.random.default_rng(0).random((200, 64))
+    rule = bincp.BinCP(certificate, alpha=0.1).calibrate(scores, n_classes=3)
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    assert loaded.certificate.describe() == certificate.describe()
+    assert loaded.certificate.lower(0.9) == certificate.lower(0.9)
+    assert type(scheme)(**vars(scheme)) == scheme
+    assert pickle.loads(pickle.dumps(scheme)) == scheme
+    assert eval(repr(scheme)) == scheme
+
+
+def test_descriptions_that_say_less_are_those_of_older_versions():
+    certificate = bincp.certify(Gaussian(0.25), L2(0.1))
+    scores = np.random.default_rng(0).random((200, 64))
+    rule = bincp.BinCP(certificate, alpha=0.1).calibrate(scores, n_classes=3)
+    description = {k: v for k, v in certificate.describe().items() if k != "assumes"}
+    older = certificate_of(replace(rule._rule, certificate=description))
+    assert older.lower(0.9) == certificate.lower(0.9)
+    other = description | {"operator": "laplace"}
+    assert certificate_of(replace(rule._rule, certificate=other)) is None
+    unknown = description | {"more": 1}
+    assert certificate_of(replace(rule._rule, certificate=unknown)) is None
+
+
+@pytest.mark.parametrize(
+    ("scheme", "assumed"),
+    [
+        (Gaussian(0.25, grid=255), "nothing"),
+        (Gaussian(0.25, grid=255, off_grid=True), "nothing"),
+        (Laplace(0.25), "the model does not read the last bits of x + noise"),
+        (SparseFlip(0.25, 0.6), "nothing"),
+        (SparseFlip(1e-5, 0.6), "probabilities of flips that are right to 2^-64 are exact"),
+        (CategoricalFlip(3, 0.25, 0.5), "nothing"),
+        (CategoricalFlip(4, 0.25, 0.5), "probabilities of flips that are right to 2^-64 are exact"),
+        (Joint(SparseFlip(0.25, 0.5), SparseFlip(0.5, 0.5)), "nothing"),
+        (Joint(SparseFlip(0.25, 0.5), Rounded(0.0)), None),
+        (Deletion(0.9), "nothing"),
+        (Rounded(0.0), None),
+    ],
+    ids=repr,
+)
+def test_schemes_say_what_they_assume(scheme, assumed):
+    assert scheme.assumes() == assumed
+
+
+def test_every_scheme_says_what_it_assumes():
+    for name in bincp.smoothing.__all__:
+        scheme = getattr(bincp.smoothing, name)
+        assert name == "Smoothing" or scheme.assumes is not Smoothing.assumes
+    plain = bincp.certify(Gaussian(0.25), L2(0.1)).describe()
+    assert plain["assumes"] == Gaussian(0.25).assumes()
+    assert "assumes" not in bincp.certify(Rounded(0.1), Move(0.1)).describe()
