@@ -43,7 +43,8 @@ kinds of schemes differ in what that leaves to assume (`Certificate.describe` sa
 from bincp.noise import _ablation, _additive, _flips, _radial, _splitting  # noqa: F401
 from bincp.noise._copies import all_copies
 from bincp.noise._draw import draw
+from bincp.noise._grid import grid_table
 from bincp.noise._keys import Keys
 from bincp.noise._register import register
 
-__all__ = ["Keys", "all_copies", "draw", "register"]
+__all__ = ["Keys", "all_copies", "draw", "grid_table", "register"]

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from bincp._core import _noise
 from bincp._utils.arrays import where
-from bincp.noise._alias import table_of
+from bincp.noise._alias import Table, table_of
 from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
 from bincp.noise._samplers import FlatSampler, chunks
 from bincp.smoothing import Gaussian
@@ -15,6 +15,41 @@ _MAX_POINT = 2**20  # so that sums with the noise are exact in float32
 _ROUNDING = 2.0**-22  # of the size of an input: what makes it a grid point in float32
 _GREY_LEVELS = 255
 _MAX_OFF_GRID = 2**20  # elements, over which the error of each adds up
+
+
+def grid_table(smoothing: OnGrid) -> Table:
+    """Return the table from which the integer noise of a scheme is drawn, for code outside Python.
+
+    Parameters
+    ----------
+    smoothing : Gaussian, Uniform or Laplace
+        A scheme with a grid.
+
+    Returns
+    -------
+    Table
+        A named tuple of the arrays ``entry`` (2^bits,) and ``low`` (2^bits, 3), uint32 and
+        read-only, and the number ``half``. ``bincp_grid_table`` of ``bincp/bincp.h`` says what they
+        mean, and ``grid_row`` of the C table draws from them.
+
+    Raises
+    ------
+    TypeError
+        If the scheme has no grid.
+
+    Examples
+    --------
+    >>> from bincp.noise import grid_table
+    >>> from bincp.smoothing import Gaussian
+    >>> table = grid_table(Gaussian(0.25, grid=255))
+    >>> table.entry.shape, table.low.shape, table.half
+    ((2048,), (2048, 3), 836)
+    """
+    if not isinstance(smoothing, OnGrid) or smoothing.grid is None:
+        raise TypeError(
+            f"`smoothing` must be Gaussian, Uniform or Laplace with a grid, got {smoothing!r}"
+        )
+    return table_of(*smoothing.grid_law())
 
 
 class GridSampler(FlatSampler):

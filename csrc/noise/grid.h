@@ -13,15 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bincp/bincp.h" /* bincp_grid_table */
 #include "noise/philox.h"
 #include "numerics/strict_floats.h"
-
-typedef struct bincp_grid_table {
-    const uint32_t *entry; /* 2^bits of t' << bits | alias */
-    const uint32_t *low;   /* 2^bits rows of the other three words of t, the highest first */
-    uint32_t bits;         /* 1 to 16 */
-    int32_t half;          /* below 2^15 */
-} bincp_grid_table;
 
 /* out[j] = (k[j] + q_j) / grid for the noise q_j in grid steps, rounded once; 1 <= grid <= 2^24.
  * |k[j]| < 2^22 keeps the sum exact in float32. A NULL k stands for zeros. */

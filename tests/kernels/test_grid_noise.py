@@ -13,9 +13,9 @@ from scipy import stats
 from test_noise import philox
 
 from bincp._core import _noise
-from bincp.noise import draw
+from bincp.noise import draw, grid_table
 from bincp.noise._alias import Table, alias_columns, masses_of, packed, table_of
-from bincp.smoothing import Gaussian, Laplace, Uniform
+from bincp.smoothing import Expp, Gaussian, Laplace, Uniform
 from bincp.smoothing._grid import ONE, thresholds
 from support import golden
 
@@ -363,6 +363,18 @@ def test_sources_beyond_the_points_are_refused():
             _noise.add_grid_noise(*table, 255, 0, 0, zero, zero, zero + source, points, out)
     with pytest.raises(ValueError, match="rows of 4"):
         _noise.add_grid_noise(*table, 255, 0, 0, zero, zero, zero, points[:, :3].copy(), out)
+
+
+def test_tables_of_schemes_are_public():
+    table = grid_table(Gaussian(0.25, grid=255))
+    assert table is table_of("gaussian", 0.25, 255)
+    with pytest.raises(ValueError, match="read-only"):
+        table.entry[0] = 1
+    for scheme in (Gaussian(0.25), Expp(0.5, 3), "gaussian"):
+        with pytest.raises(
+            TypeError, match="`smoothing` must be Gaussian, Uniform or Laplace with"
+        ):
+            grid_table(scheme)
 
 
 # ---- inputs --------------------------------------------------------------------------------------
