@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 
 BINOMIAL = ["numerics/binomial.c"]
 COUNTING = ["counting/count.c"]
-NOISE = ["noise/philox.c", "noise/laws.c"]
+NOISE = ["noise/philox.c", "noise/laws.c", "noise/grid.c"]
 OPERATORS = [
     "numerics/normal.c",
     "numerics/incomplete.c",

@@ -129,7 +129,8 @@ def pgd(
     model : torch.nn.Module or callable
         As in `bincp.sampling.sample_scores`, with gradients.
     x : tensor or array (n, ...)
-        Clean inputs, float32 or float64, inside the box if there is one.
+        Clean inputs, float32 or float64, inside the box if there is one. Grey levels in uint8 are
+        refused: divide them by 255.
     labels : int array (n,)
         True labels.
     smoothing : Smoothing
@@ -181,7 +182,7 @@ def pgd(
     for linf, and the sign of the largest hundredth of its coordinates for l1. It is projected onto
     the ball and clipped to the box. Noise is keyed by (seed, position, draw), so the batch size
     changes the result only through the model. The gradient passes through the noise as if it were
-    added.
+    added. For a scheme on a grid the points are grid points: moves are cut to whole steps.
 
     References
     ----------
@@ -211,21 +212,29 @@ def pgd(
         length = check_real("step_size", step_size, low=0, open_low=True)
     goal = _Goal.checked(tau, temperature)
     job = _job(model, x, smoothing, n_samples, score, batch_size, seed, device)
+    if job.x.dtype == np.uint8:
+        raise ValueError("`x` must be float32 or float64 (use x / 255), got uint8")
     y = _labels(labels, len(job.x))
     low, high = _box(box, job.x)
 
+    grid = None if getattr(smoothing, "off_grid", False) else getattr(smoothing, "grid", None)
+
     best = job.x.copy()
     lowest = np.full(len(best), np.inf)
-    current = best.copy()
+    current, deltas = best.copy(), np.zeros(best.shape)
     for step in range(n_steps + 1):
         values, gradients = _smoothed(job, current, y, goal)
         better = values < lowest
         best[better], lowest[better] = current[better], values[better]
         if step < n_steps:
-            moved = current.astype(np.float64) - length * _steepest(gradients, norm_ball)
-            deltas = (moved - job.x).reshape(len(moved), -1)
-            inside = _projected(deltas, norm_ball).reshape(job.x.shape)
-            current = _placed(job.x, inside, low, high)
+            if grid is None:
+                deltas = current.astype(np.float64) - job.x
+            moved = deltas - length * _steepest(gradients, norm_ball)
+            deltas = _projected(moved.reshape(len(moved), -1), norm_ball).reshape(job.x.shape)
+            if grid is None:
+                current = _placed(job.x, deltas, low, high)
+            else:  # steps shorter than those of the grid add up in `deltas`
+                current = _placed_on_grid(job.x, deltas, low, high, grid)
     return best
 
 
@@ -393,6 +402,20 @@ def _placed(x: FloatArray, deltas: Doubles, low: float, high: float) -> FloatArr
     beyond = np.abs(placed.astype(np.float64) - x) > allowed
     placed[beyond] = np.nextafter(placed[beyond], x[beyond])
     return placed
+
+
+def _placed_on_grid(
+    x: FloatArray, deltas: Doubles, low: float, high: float, grid: int
+) -> FloatArray:
+    """Return x moved by deltas, cut to whole steps of the grid towards x, in the box.
+
+    A delta may be short of whole steps by the 2^-22 of itself by which certificates enlarge radii.
+    """
+    start = np.rint(x.astype(np.float64) * grid)
+    steps = np.trunc(deltas * grid * (1 + 2.0**-22))
+    steps = np.clip(start + steps, np.ceil(low * grid), np.floor(high * grid)) - start
+    inside = np.where(steps * deltas > 0, steps, 0)  # x itself may be outside by its rounding
+    return (start + inside).astype(x.dtype) / x.dtype.type(grid)
 
 
 def _other_flips(

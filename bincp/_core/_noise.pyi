@@ -33,6 +33,33 @@ def add_noise(
     x: npt.NDArray[Any],
     out: npt.NDArray[Any],
 ) -> None: ...
+def add_grid_noise(
+    entry: npt.NDArray[np.uint32],
+    low: npt.NDArray[np.uint32],
+    half: int,
+    grid: int,
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    k: npt.NDArray[np.int32],
+    out: npt.NDArray[Any],
+) -> None: ...
+def add_off_grid_noise(
+    entry: npt.NDArray[np.uint32],
+    low: npt.NDArray[np.uint32],
+    half: int,
+    grid: int,
+    s: float,
+    seed: int,
+    stream: int,
+    ids: npt.NDArray[np.int64],
+    draws: npt.NDArray[np.int64],
+    sources: npt.NDArray[np.int64],
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None: ...
 def flip(
     p_plus: float,
     p_minus: float,

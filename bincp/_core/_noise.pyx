@@ -64,6 +64,29 @@ cdef extern from "noise/laws.h":
         double *out
     ) noexcept nogil
 
+cdef extern from "noise/grid.h":
+    ctypedef struct bincp_grid_table:
+        const uint32_t *entry
+        const uint32_t *low
+        uint32_t bits
+        int32_t half
+    void bincp_noise_grid_f32(
+        bincp_grid_table table, int32_t grid, bincp_noise_key key, size_t n, const int32_t *k,
+        float *out
+    ) noexcept nogil
+    void bincp_noise_grid_f64(
+        bincp_grid_table table, int32_t grid, bincp_noise_key key, size_t n, const int32_t *k,
+        double *out
+    ) noexcept nogil
+    void bincp_noise_off_grid_f32(
+        bincp_grid_table table, int32_t grid, double s, bincp_noise_key key, size_t n,
+        const float *x, float *out
+    ) noexcept nogil
+    void bincp_noise_off_grid_f64(
+        bincp_grid_table table, int32_t grid, double s, bincp_noise_key key, size_t n,
+        const double *x, double *out
+    ) noexcept nogil
+
 cdef extern from "noise/splitting.h":
     ctypedef struct bincp_split_grid:
         int32_t levels
@@ -146,6 +169,7 @@ def philox4x32(counter, key):
 
 cdef enum kind:
     ADD
+    ROUND
     FLIP
     CHANGE
     SPLIT
@@ -159,6 +183,9 @@ cdef struct action:
     double p_minus
     uint32_t k                  # CHANGE
     double length               # SPLIT
+    bincp_grid_table table      # ROUND
+    int32_t grid
+    double s
 
 
 cdef inline void act(
@@ -167,6 +194,8 @@ cdef inline void act(
     if real is float:
         if how.what == ADD:
             bincp_noise_add_f32(how.law, how.scale, key, n, x, out)
+        elif how.what == ROUND:
+            bincp_noise_off_grid_f32(how.table, how.grid, how.s, key, n, x, out)
         elif how.what == FLIP:
             bincp_noise_flip_f32(how.p_plus, how.p_minus, key, n, x, out)
         elif how.what == CHANGE:
@@ -176,6 +205,8 @@ cdef inline void act(
     else:
         if how.what == ADD:
             bincp_noise_add_f64(how.law, how.scale, key, n, x, out)
+        elif how.what == ROUND:
+            bincp_noise_off_grid_f64(how.table, how.grid, how.s, key, n, x, out)
         elif how.what == FLIP:
             bincp_noise_flip_f64(how.p_plus, how.p_minus, key, n, x, out)
         elif how.what == CHANGE:
@@ -235,6 +266,69 @@ def add_noise(
     how.what = ADD
     how.law = <bincp_noise_law>law
     how.scale = scale
+    act_on_rows(&how, seed, stream, ids, draws, sources, x, out)
+
+
+cdef int fill_table(
+    bincp_grid_table *table, const uint32_t[::1] entry, const uint32_t[:, ::1] low, int32_t half,
+) except -1:
+    """Check the table of a law on the grid, whose columns the kernel takes on trust."""
+    cdef Py_ssize_t size = entry.shape[0]
+    if size < 2 or size > 65536 or size & (size - 1) or low.shape[0] != size or low.shape[1] != 3:
+        raise ValueError(
+            "`entry` must have 2, 4, ... or 65536 elements and `low` rows of 3 for each, "
+            f"got {size} and {low.shape[0]} rows of {low.shape[1]}")
+    table.entry, table.low, table.half, table.bits = &entry[0], &low[0, 0], half, 0
+    while (<Py_ssize_t> 1) << table.bits < size:
+        table.bits += 1
+    return 0
+
+
+def add_grid_noise(
+    const uint32_t[::1] entry, const uint32_t[:, ::1] low, int32_t half, int32_t grid,
+    uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const int32_t[:, ::1] k, real[:, ::1] out,
+):
+    """Write ``(k[sources[r]] + noise) / grid`` of (ids[r], draws[r]) to each row r of ``out``."""
+    cdef bincp_grid_table table
+    cdef bincp_noise_key key
+    cdef Py_ssize_t r, source = 0
+    cdef size_t n = <size_t>out.shape[1]
+    fill_table(&table, entry, low, half)
+    check_keys(ids.shape[0], draws.shape[0], out.shape[0])
+    check_sources(sources.shape[0], out.shape[0], k.shape[1], out.shape[1])
+    if n == 0:
+        return
+    with nogil:
+        for r in range(out.shape[0]):
+            key = row_key(seed, stream, <uint64_t>ids[r], <uint32_t>draws[r])
+            source = read_int64(&sources[r])
+            if source < 0 or source >= k.shape[0]:
+                break
+            if real is float:
+                bincp_noise_grid_f32(table, grid, key, n, &k[source, 0], &out[r, 0])
+            else:
+                bincp_noise_grid_f64(table, grid, key, n, &k[source, 0], &out[r, 0])
+    if source < 0 or source >= k.shape[0]:
+        refuse_source(source, k.shape[0])
+
+
+def add_off_grid_noise(
+    const uint32_t[::1] entry, const uint32_t[:, ::1] low, int32_t half, int32_t grid, double s,
+    uint64_t seed, uint32_t stream,
+    const int64_t[::1] ids, const int64_t[::1] draws, const int64_t[::1] sources,
+    const real[:, ::1] x, real[:, ::1] out,
+):
+    """Write ``rint(grid (x[sources[r]] + noise)) / grid`` to each row r of ``out``.
+
+    The noise of (ids[r], draws[r]) is Gaussian, with the standard deviation ``s / grid``.
+    """
+    cdef action how
+    how.what = ROUND
+    fill_table(&how.table, entry, low, half)
+    how.grid = grid
+    how.s = s
     act_on_rows(&how, seed, stream, ids, draws, sources, x, out)
 
 

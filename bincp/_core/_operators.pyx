@@ -75,6 +75,10 @@ cdef extern from "certificates/operators.h":
         const bincp_operator *op, const double *p, size_t n, double *out) nogil
     void bincp_upper_fill(
         const bincp_operator *op, const double *p, size_t n, double *out) nogil
+    ctypedef struct bincp_charge:
+        bincp_operator of
+        double delta
+    bincp_operator bincp_operator_charged(const bincp_charge *charge) nogil
     size_t bincp_operator_regions_bytes(size_t n) nogil
     bincp_operator bincp_operator_regions(
         const double *clean, const double *perturbed, size_t n, double slack, double tiny,
@@ -257,6 +261,22 @@ cdef Operator location_operator(bincp_builtin kind, double shift):
     cdef Operator op = with_storage(sizeof(bincp_location))
     (<bincp_location *> op.storage).shift = shift
     op.own = bincp_operator_make(kind, op.storage)
+    return op
+
+
+cdef class ChargedOperator(Operator):
+    """The bounds of another operator for noise that is not quite its law."""
+
+    cdef Operator of  # what the charge points to
+
+
+def charged(Operator of not None, double delta):
+    """Return the bounds of ``of`` for noise within ``delta`` of its law, in [0, 1]."""
+    cdef ChargedOperator op = ChargedOperator()
+    op.of = of
+    op.storage = allocate(sizeof(bincp_charge))
+    (<bincp_charge *> op.storage)[0] = bincp_charge(of.ptr[0], delta)
+    op.own = bincp_operator_charged(<const bincp_charge *> op.storage)
     return op
 
 

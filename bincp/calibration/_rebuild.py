@@ -74,10 +74,15 @@ def _described(description: dict[str, Any]) -> Certificate | None:
         certificate = certify(scheme, ball)
     except (KeyError, TypeError, ValueError, CertificateError):
         return None
-    same = json.dumps(certificate.describe(), sort_keys=True) == json.dumps(
+    # What later versions say beside it is no difference: the bounds are compared anyway.
+    same = json.dumps(_common(certificate.describe(), description), sort_keys=True) == json.dumps(
         description, sort_keys=True
     )
     return certificate if same else None
+
+
+def _common(described: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in described.items() if key in stored}
 
 
 def _made(module: Any, value: Any) -> Any:
@@ -90,7 +95,8 @@ def _made(module: Any, value: Any) -> Any:
     if name not in module.__all__:
         raise ValueError(f"{name!r} is not a class of {module.__name__}")
     made = getattr(module, name)
-    return made(**{part.name: _made(module, value[part.name]) for part in fields(made)})
+    names = [part.name for part in fields(made) if part.name in value]  # others have defaults
+    return made(**{part: _made(module, value[part]) for part in names})
 
 
 def _is_built_in(scheme: type, ball: type) -> bool:

@@ -170,7 +170,10 @@ class Certificate:
         -------
         dict
             The name of the ``operator``; type and parameters of ``smoothing`` and ``ball`` where
-            they are known; and under ``note`` facts for the user, such as a norm conversion.
+            they are known; under ``note`` facts for the user, such as a norm conversion; under
+            ``assumes`` what the guarantee assumes because noise is drawn by a computer, "nothing"
+            where it holds to the last bit that a model sees; and under ``charge`` by how much the
+            drawn noise may differ from its law, in total variation, where the bounds pay for it.
 
         Examples
         --------

@@ -127,6 +127,25 @@ class Mirror:
         return _complement(self.certificate.lower(_complement(p, up=False)), up=True)
 
 
+class ChargedBounds:
+    """Bounds for noise that is within ``delta`` of its law in total variation, at both inputs."""
+
+    def __init__(self, bounds: Bounds, delta: float) -> None:
+        self.bounds, self.delta = bounds, delta
+
+    def lower(self, p: float) -> float:
+        return self._less(self.bounds.lower(self._less(p)))
+
+    def upper(self, p: float) -> float:
+        return self._more(self.bounds.upper(self._more(p)))
+
+    def _less(self, p: float) -> float:
+        return max(_add(p, -self.delta, up=False), 0.0)
+
+    def _more(self, p: float) -> float:
+        return min(_add(p, self.delta, up=True), 1.0)
+
+
 def _complement(p: float, *, up: bool) -> float:
     """Return 1 - p, rounded in the given direction."""
     return _add(1.0, -p, up=up)

@@ -17,20 +17,23 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from bincp._core import _operators
 from bincp._core._operators import Operator as CompiledOperator
 from bincp._utils.arrays import as_array, is_tensor
-from bincp._utils.validation import pairs
+from bincp._utils.validation import check_probability, pairs
 from bincp.certificates._certificate import Certificate, make_certificate, taken_apart
 from bincp.certificates._law import check_law
 from bincp.certificates._native_operators import is_native, native_operator
 from bincp.certificates._protocols import Operator
-from bincp.certificates._python_operators import PythonOperator
+from bincp.certificates._python_operators import ChargedBounds, PythonOperator
 from bincp.errors import CertificateError
+from bincp.smoothing import Smoothing
+from bincp.smoothing._base import shown_fields
 
 __all__ = ["certify", "register", "registered"]
 
@@ -265,6 +268,10 @@ def _warn_once(name: str, value: str, error: Exception) -> None:
 def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
     """Make the certificate of a pair from the result of its factory."""
     operator, details = _operator_of(entry.factory(smoothing, ball), entry.origin)
+    operator, details = _charged(operator, details, smoothing)
+    assumption = smoothing.assumes() if isinstance(smoothing, Smoothing) else None
+    if assumption is not None:
+        details = details | {"assumes": assumption}
     certificate = make_certificate(
         Certificate,
         operator,
@@ -291,6 +298,27 @@ def _operator_of(made: Any, origin: str) -> tuple[Operator, dict[str, Any]]:
     if isinstance(made, CompiledOperator | PythonOperator):
         return made, details
     return _operator_of_functions(made, origin), details
+
+
+def _charged(
+    operator: Operator, details: dict[str, Any], smoothing: Any
+) -> tuple[Operator, dict[str, Any]]:
+    """Take what the drawn noise may differ from its law from both bounds, at p and at the result.
+
+    Let c be a lower bound for the law, and let the drawn noise be within delta of it in total
+    variation, at both inputs. An event of probability p at one of them has at least p - delta there
+    by the law, so c(p - delta) by the law at the other, and delta less as drawn.
+    """
+    if not isinstance(smoothing, Smoothing):
+        return operator, details
+    delta = check_probability("sampling_error()", smoothing.sampling_error())
+    if delta == 0:
+        return operator, details
+    if type(operator) is CompiledOperator:  # functions from outside raise errors of their own
+        return _operators.charged(operator, delta), details | {"charge": delta}
+    charged = ChargedBounds(operator, delta)
+    made = PythonOperator(operator.name, charged.lower, charged.upper)
+    return made, details | {"charge": delta}
 
 
 def _operator_of_functions(made: Any, origin: str) -> Operator:
@@ -329,7 +357,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     own without being one.
     """
     if "__dataclass_fields__" in vars(type(value)):
-        yield from ((field.name, getattr(value, field.name)) for field in fields(value))
+        yield from ((part.name, getattr(value, part.name)) for part in shown_fields(value))
         return
     if isinstance(value, tuple):
         yield "items", list(value)

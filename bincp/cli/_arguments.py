@@ -17,6 +17,7 @@ from bincp.cli._report import Report, one_line
 SPECS = """\
 Noise and ball are written name:parameter=value,parameter=value, for example
   gaussian:sigma=0.25                   l2:r=0.12
+  gaussian:sigma=0.25,grid=255          l2:r=0.25
   uniform:half_width=0.433              l1:r=0.25
   sparse-flip:p_plus=0.01,p_minus=0.6   flips:additions=1,deletions=3
   gaussian:sigma=0.25                   linf:r=2/255,dim=3072
@@ -27,6 +28,9 @@ scaled to [0, 1], a radius of 2/255 is two grey levels. The error for an
 unknown name or parameter lists the known ones."""
 
 OUTPUTS = "An existing file is replaced once the new one is complete."
+
+
+_WORDS = {"none": None, "true": True, "false": False}
 
 
 class Parser(argparse.ArgumentParser):
@@ -118,14 +122,14 @@ def _parse_spec(kind: str, text: str, types: list[type]) -> object:
         usages = sorted(usage(other) for other in known.values())
         raise ValueError(f"unknown {kind} {name!r}; known are {'  '.join(usages)}")
     parameters = _parameters(cls)
-    values: dict[str, int | float | None] = {}
+    values: dict[str, int | float | bool | None] = {}
     for item in rest.split(",") if rest else []:
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or key not in parameters or key in values:
             raise ValueError(
                 f"{_kebab(cls)} takes {', '.join(parameters)}, each once, got {item!r}"
             )
-        values[key] = _number(value)
+        values[key] = _value(value)
     missing = [key for key, required in parameters.items() if required and key not in values]
     if missing:
         raise ValueError(f"{_kebab(cls)} needs {', '.join(missing)}, got {text!r}")
@@ -149,10 +153,14 @@ def _parameters(cls: type) -> dict[str, bool]:
     }
 
 
-def _number(text: str) -> int | float | None:
-    """Return an int, or a float from a decimal or a fraction such as 2/255, or None from "none"."""
-    if text.strip().lower() == "none":
-        return None
+def _value(text: str) -> int | float | bool | None:
+    """Return a number, or what "none", "true" or "false" stands for."""
+    word = text.strip().lower()
+    return _WORDS[word] if word in _WORDS else _number(text)
+
+
+def _number(text: str) -> int | float:
+    """Return an int, or a float from a decimal or a fraction such as 2/255."""
     try:
         return int(text)
     except ValueError:

@@ -20,13 +20,21 @@ Noise is drawn in float32, or rounded to it, also for float64 inputs, and never 
 of 16 bits has no tails, and a certificate for Gaussian noise says nothing about it. (Splitting
 noise is made in float64, and rounded to the dtype of the input after that.)
 
-A certificate is a statement about noise in real numbers. The noise here has its distribution up to
-rounding: Gaussians end at 6.76 standard deviations, which changes the distribution of d coordinates
-by 1.4e-11 d in total variation, Laplace noise at 22.18 scales, by 2.4e-10 d, and discrete
-distributions are off by 2**-64 an element. Rounding leaves one gap: sums of floating-point numbers
-have last bits, and these may depend on the input more than real numbers would let them. A model
-that is made to read them is beyond any certificate of additive noise that is drawn by a computer
-[1]_. Derandomised splitting and ablation have no such gap.
+A certificate is a statement about noise in real numbers, and a computer draws other noise. Three
+kinds of schemes differ in what that leaves to assume (`Certificate.describe` says it under
+``assumes``):
+
+* Gaussian, Uniform and Laplace noise with a grid, ``Gaussian(0.25, grid=255)`` for images of 8
+  bits, assume nothing: what the model sees is a function of integers, each of which has its
+  probability to 2**-128, and the certificate pays for the rest. Gaussian noise with
+  ``off_grid=True`` does so for any inputs.
+* All other additive noise assumes that the model does not read the last bits of x + noise. Sums of
+  floating-point numbers have last bits that depend on the input more than real numbers would let
+  them, and a model that is made to read them loses all its coverage inside the ball [1]_. The
+  tails are cut, too: Gaussians end at 6.76 standard deviations, which changes the distribution of d
+  coordinates by 1.4e-11 d in total variation, Laplace noise at 22.18 scales, by 2.4e-10 d.
+* Discrete noise has no such bits. Its probabilities are right to 2**-64 an element, which the
+  certificate does not pay for; many are exact, such as all flip probabilities above 2**-12.
 
 .. [1] J. Jin, O. Ohrimenko and B. Rubinstein, "Getting a-round guarantees: floating-point attacks
    on certified robustness", 2022.
@@ -35,7 +43,8 @@ that is made to read them is beyond any certificate of additive noise that is dr
 from bincp.noise import _ablation, _additive, _flips, _radial, _splitting  # noqa: F401
 from bincp.noise._copies import all_copies
 from bincp.noise._draw import draw
+from bincp.noise._grid import grid_table
 from bincp.noise._keys import Keys
 from bincp.noise._register import register
 
-__all__ = ["Keys", "all_copies", "draw", "register"]
+__all__ = ["Keys", "all_copies", "draw", "grid_table", "register"]

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import special
 
 from bincp._core import _noise
+from bincp.noise._grid import GridSampler, OffGridSampler
 from bincp.noise._keys import DoubleArray, FloatArray, IntArray, Keys, core_key
 from bincp.noise._samplers import (
     FlatSampler,
@@ -37,16 +38,22 @@ class _Additive(FlatSampler):
 
 @samples(Gaussian)
 def _gaussian(smoothing: Gaussian) -> Sampler:
+    if smoothing.grid is not None:
+        return OffGridSampler(smoothing) if smoothing.off_grid else GridSampler(smoothing)
     return _Additive(_noise.GAUSSIAN, smoothing.sigma)
 
 
 @samples(Uniform)
 def _uniform(smoothing: Uniform) -> Sampler:
+    if smoothing.grid is not None:
+        return GridSampler(smoothing)
     return _Additive(_noise.UNIFORM, smoothing.half_width)
 
 
 @samples(Laplace)
 def _laplace(smoothing: Laplace) -> Sampler:
+    if smoothing.grid is not None:
+        return GridSampler(smoothing)
     return _Additive(_noise.LAPLACE, smoothing.scale)
 
 

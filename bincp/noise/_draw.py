@@ -13,7 +13,7 @@ from bincp.noise._keys import (
     check_phase,
     check_seed,
 )
-from bincp.noise._samplers import Sampler, check_inputs, sampler_of
+from bincp.noise._samplers import Sampler, check_inputs, noisy_dtype, sampler_of
 
 
 def draw(
@@ -32,8 +32,9 @@ def draw(
     smoothing : Smoothing
         The smoothing scheme: one of `bincp.smoothing`, or one that `register` knows.
     x : array (n, ...)
-        Inputs, float32 or float64, in the units of the scheme. What each scheme needs of them is
-        in the notes.
+        Inputs, float32 or float64, in the units of the scheme; grey levels of 0 to 255 in uint8,
+        which stand for x / 255, where the scheme has ``grid=255``. What each scheme needs of them
+        is in the notes.
     n_samples : int
         Draws for each input, in [1, 2**31). The first draws do not depend on how many there are.
     phase : "calibration", "test" or "tuning"
@@ -50,7 +51,8 @@ def draw(
     Returns
     -------
     array (n, n_samples, ...)
-        Of the dtype of `x`. Scales are rounded up to float32, never down.
+        Of the dtype of `x`, float32 for grey levels. Scales are rounded up to float32, never down,
+        but on a grid, where they are exact.
 
     Raises
     ------
@@ -79,6 +81,8 @@ def draw(
     * Joint: flat inputs, of which the first `n_adjacency` elements are the first part, or parts
       that follow each other along axis 1; each as its own scheme needs it.
     * SplittingNoise: elements in [0, 1], on the grid of the scheme if it has one.
+    * Gaussian, Uniform, Laplace with a grid: multiples of 1 / grid up to 2^20 / grid, to 2^-22 of
+      their size; for Gaussian noise with `off_grid` any numbers up to that.
     * All other schemes count elements, whatever the shape.
 
     Equal keys and inputs give equal bits, whatever else is in the call (see `bincp.noise`).
@@ -132,7 +136,7 @@ def draw_from(
     sampler: Sampler, x: FloatArray, n_samples: int, *, phase: Phase, ids: IntArray, seed: int
 ) -> FloatArray:
     """Draw from checked arguments."""
-    out = np.empty((len(x), n_samples, *x.shape[1:]), dtype=x.dtype)
+    out = np.empty((len(x), n_samples, *x.shape[1:]), dtype=noisy_dtype(x))
     sources, draws = np.divmod(np.arange(len(x) * n_samples), n_samples)
     rows = out.reshape(len(sources), *x.shape[1:])
     sampler.fill(Keys(seed, phase, ids[sources], draws), sources, x, rows)

@@ -15,6 +15,8 @@ from bincp.noise._keys import FloatArray, IntArray, Keys
 class Sampler(ABC):
     """How one smoothing scheme makes noisy rows from inputs and keys; it keeps no state."""
 
+    dtypes: tuple[str, ...] = ("float32", "float64")  # of inputs
+
     @abstractmethod
     def check(self, x: FloatArray) -> None:
         """Refuse inputs (n, ...) that the scheme cannot smooth."""
@@ -124,12 +126,18 @@ def check_largest(largest: float) -> None:
         )
 
 
+def noisy_dtype(x: npt.NDArray[Any]) -> np.dtype[Any]:
+    """Return the dtype of noisy copies of inputs: that of the inputs, float32 for grey levels."""
+    return np.dtype(np.float64 if x.dtype == np.float64 else np.float32)
+
+
 def check_inputs(sampler: Sampler, x: npt.NDArray[Any]) -> None:
     """Refuse inputs that cannot be smoothed at all, or not by this scheme."""
-    if x.dtype.name not in ("float32", "float64") or not x.dtype.isnative:
+    if x.dtype.name not in sampler.dtypes or not x.dtype.isnative:
         half = x.dtype == np.float16
         hint = "noise of 16 bits has no tails" if half else "use x.astype(np.float32) or x.float()"
-        raise ValueError(f"`x` must be float32 or float64 ({hint}), got {x.dtype}")
+        known = " or ".join(sampler.dtypes)
+        raise ValueError(f"`x` must be {known} ({hint}), got {x.dtype}")
     if x.ndim < 2 or x.size == 0:
         raise ValueError(f"`x` must have shape (n, ...) and not be empty, got {x.shape}")
     if x.size // len(x) > _noise.MAX_LENGTH:

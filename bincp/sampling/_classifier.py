@@ -63,8 +63,10 @@ class RobustClassifier:
     probability at least 1 - alpha, also if the input was perturbed inside the ball, provided that
     calibration inputs and the clean test input are exchangeable, and that the adversary does not
     know the test noise (see `bincp.sampling`). The probability is over the calibration data,
-    the test input and all noise. No assumption is made about the model, but that it does not read
-    the bits below float32 that noise leaves (see `bincp.noise`).
+    the test input and all noise. No assumption is made about the model where the noise is drawn on
+    a grid, as by ``Gaussian(0.25, grid=255)`` for images of 8 bits, which may then be given in
+    uint8; other additive noise assumes that it does not read the last bits of x + noise (see
+    `bincp.noise`).
 
     Parameters
     ----------

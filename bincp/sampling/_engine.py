@@ -231,7 +231,7 @@ def noisy(
 ) -> torch.Tensor:
     """Return draws of inputs `x`, which are those of the job or take their place."""
     # A fresh tensor each time: the model may keep it, and a copy to the device may still read it.
-    dtype = torch.float32 if job.x.dtype == np.float32 else torch.float64
+    dtype = torch.float64 if job.x.dtype == np.float64 else torch.float32
     rows = torch.empty(
         (len(sources), *job.x.shape[1:]),
         dtype=dtype,

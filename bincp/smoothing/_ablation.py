@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bincp._utils.validation import MAX_COUNT, check_integer, check_probability, check_real
-from bincp.smoothing._base import Smoothing, set_parameters
+from bincp.smoothing._base import DRAWN_COPIES, NOTHING, Smoothing, set_parameters
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ class Ablation(Smoothing):
         dim = check_integer("dim", self.dim, low=1, high=MAX_COUNT)
         keep = check_integer("keep", self.keep, low=1, high=dim)
         set_parameters(self, keep=keep, dim=dim, fill=check_real("fill", self.fill))
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return "sets of coordinates whose probabilities are right to dim 2^-64 are equally likely"
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,10 @@ class BlockAblation(Smoothing):
         """Number of positions of the block."""
         return self.height * self.width
 
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return DRAWN_COPIES
+
 
 @dataclass(frozen=True)
 class BandAblation(Smoothing):
@@ -163,6 +171,10 @@ class BandAblation(Smoothing):
         """Number of positions of the band."""
         return self.width
 
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return DRAWN_COPIES
+
 
 @dataclass(frozen=True)
 class Deletion(Smoothing):
@@ -208,3 +220,7 @@ class Deletion(Smoothing):
             p_delete=check_probability("p_delete", self.p_delete),
             padding=check_real("padding", self.padding),
         )
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return NOTHING

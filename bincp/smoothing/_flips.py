@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from bincp._utils.validation import check_integer, check_probability
-from bincp.smoothing._base import Smoothing, set_parameters
+from bincp.smoothing._base import NOTHING, Smoothing, set_parameters
 
+_TO_64_BITS = "probabilities of flips that are right to 2^-64 are exact"
 _LEAST_FLIP = 1e-300  # below it the masses of regions come near the subnormal numbers
 
 
@@ -51,6 +52,11 @@ class SparseFlip(Smoothing):
             p_plus=_flip_probability("p_plus", self.p_plus),
             p_minus=_flip_probability("p_minus", self.p_minus),
         )
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        exact = all((p * 2.0**64).is_integer() for p in (self.p_plus, self.p_minus))
+        return NOTHING if exact else _TO_64_BITS
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,11 @@ class CategoricalFlip(Smoothing):
             p_minus=_flip_probability("p_minus", self.p_minus),
         )
 
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        halves = (self.k - 1) & (self.k - 2) == 0  # a power of two divides the random words
+        return SparseFlip(self.p_plus, self.p_minus).assumes() if halves else _TO_64_BITS
+
 
 @dataclass(frozen=True)
 class Joint(Smoothing):
@@ -148,6 +159,13 @@ class Joint(Smoothing):
         if self.n_adjacency is not None:
             number = check_integer("n_adjacency", self.n_adjacency, low=0, high=2**63 - 1)
             set_parameters(self, n_adjacency=number)
+
+    def assumes(self) -> str | None:
+        """Return the assumption, see `Smoothing.assumes`."""
+        parts = {self.adjacency.assumes(), self.attributes.assumes()}
+        if None in parts:
+            return None
+        return NOTHING if parts == {NOTHING} else _TO_64_BITS
 
 
 def _flip_probability(name: str, value: object) -> float:

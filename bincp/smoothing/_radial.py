@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bincp._utils.validation import check_real
-from bincp.smoothing._base import Smoothing, set_parameters
+from bincp.smoothing._base import READS_NO_LAST_BITS, Smoothing, set_parameters
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,10 @@ class UniformBall(Smoothing):
 
     def __post_init__(self) -> None:
         set_parameters(self, radius=_positive("radius", self.radius))
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return READS_NO_LAST_BITS
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,10 @@ class Exp1(Smoothing):
 
     def __post_init__(self) -> None:
         set_parameters(self, scale=_positive("scale", self.scale), k=_positive("k", self.k))
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return READS_NO_LAST_BITS
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,10 @@ class Exp2(Smoothing):
 
     def __post_init__(self) -> None:
         _set_exponential(self)
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return READS_NO_LAST_BITS
 
 
 @dataclass(frozen=True)
@@ -154,6 +166,10 @@ class ExpInf(Smoothing):
     def __post_init__(self) -> None:
         _set_exponential(self)
 
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return READS_NO_LAST_BITS
+
 
 @dataclass(frozen=True)
 class PowInf(Smoothing):
@@ -194,6 +210,10 @@ class PowInf(Smoothing):
             scale=_positive("scale", self.scale),
             a=check_real("a", self.a, low=1, open_low=True),
         )
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return READS_NO_LAST_BITS
 
 
 def _set_exponential(scheme: Exp2 | ExpInf) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from bincp._utils.validation import check_integer, check_real
-from bincp.smoothing._base import Smoothing, set_parameters
+from bincp.smoothing._base import DRAWN_COPIES, Smoothing, set_parameters
 
 _MAX_GRID = 2**20
 _MAX_LEVELS = 2**28 - 1  # see csrc/noise/splitting.h
@@ -95,3 +95,9 @@ class SplittingNoise(Smoothing):
             raise AttributeError("`levels` needs derandomised noise: `grid` must not be None")
         levels = int(Fraction(self.half_width) * 2 * self.grid)
         return levels + ((levels + 1) / (2 * self.grid) <= self.half_width)
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        if self.grid is None:
+            return "coordinates are split with probabilities that are right to 2^-52 of a cell"
+        return DRAWN_COPIES

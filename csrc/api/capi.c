@@ -18,6 +18,7 @@
 #include "certificates/operators.h"
 #include "certificates/sparse_regions.h"
 #include "counting/count.h"
+#include "noise/grid.h"
 #include "noise/laws.h"
 #include "numerics/binomial.h"
 #include "numerics/constants.h"
@@ -298,6 +299,23 @@ static int laplace_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t dra
     return additive_row(BINCP_NOISE_LAPLACE, key, scale, n, x, out);
 }
 
+static int grid_row(const bincp_grid_table *table, int32_t grid, uint64_t seed, uint32_t stream,
+                    uint64_t id, uint32_t draw, size_t n, const int32_t *k, float *out)
+{
+    const bincp_noise_key key = bincp_noise_key_of(seed, stream, id, draw);
+    if (!is_key(stream, id, n) || grid < 1 || grid > 1 << 20 || table->bits < 1 || table->bits > 16
+        || table->half < 0 || table->half >= 1 << 15) {
+        return BINCP_REFUSED;
+    }
+    for (size_t j = 0; k != NULL && j < n; j++) {
+        if (k[j] < -(1 << 20) || k[j] > 1 << 20) {
+            return BINCP_REFUSED;
+        }
+    }
+    bincp_noise_grid_f32(*table, grid, key, n, k, out);
+    return BINCP_OK;
+}
+
 static int flip_row(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, double p_plus,
                     double p_minus, size_t n, const float *x, float *out)
 {
@@ -343,5 +361,6 @@ bincp_api bincp_api_make(const bincp_operator *(*operator_of)(struct _object *ce
         .binom_log_pmf = binom_log_pmf,
         .binom_sf = binom_sf,
         .binom_cdf = binom_cdf,
+        .grid_row = grid_row,
     };
 }

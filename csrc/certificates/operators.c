@@ -17,6 +17,8 @@
 #include "numerics/double_double.h"
 #include "numerics/normal.h"
 
+enum { FILL_CHUNK = 512 }; /* probabilities at a time */
+
 static double identity(double p, const void *params)
 {
     (void)params;
@@ -241,6 +243,66 @@ bincp_operator bincp_operator_make(bincp_builtin kind, const void *params)
         .params = params,
         .lower_fill = builtins[kind].lower_fill,
         .upper_fill = builtins[kind].upper_fill,
+    };
+}
+
+/* ---- operators of noise that is not quite its law --------------------------------------------- */
+
+static double charged_lower(double p, const void *params)
+{
+    const bincp_charge *charge = params;
+    if (!is_probability(p)) {
+        return NAN;
+    }
+    const double bound = charge->of.lower(shifted_down(p, charge->delta), charge->of.params);
+    return is_probability(bound) ? shifted_down(bound, charge->delta) : NAN;
+}
+
+static double charged_upper(double p, const void *params)
+{
+    const bincp_charge *charge = params;
+    if (!is_probability(p)) {
+        return NAN;
+    }
+    const double bound = charge->of.upper(shifted_up(p, charge->delta), charge->of.params);
+    return is_probability(bound) ? shifted_up(bound, charge->delta) : NAN;
+}
+
+static void charged_lower_fill(const double *p, size_t n, const void *params, double *out)
+{
+    const bincp_charge *charge = params;
+    double moved[FILL_CHUNK];
+    for (size_t first = 0; first < n; first += FILL_CHUNK) {
+        const size_t length = n - first < FILL_CHUNK ? n - first : FILL_CHUNK;
+        fill_shifted_down(charge->delta, p + first, length, moved);
+        bincp_lower_fill(&charge->of, moved, length, out + first);
+        fill_shifted_down(charge->delta, out + first, length, out + first);
+    }
+}
+
+static void charged_upper_fill(const double *p, size_t n, const void *params, double *out)
+{
+    const bincp_charge *charge = params;
+    double moved[FILL_CHUNK];
+    for (size_t first = 0; first < n; first += FILL_CHUNK) {
+        const size_t length = n - first < FILL_CHUNK ? n - first : FILL_CHUNK;
+        fill_shifted_up(charge->delta, p + first, length, moved);
+        bincp_upper_fill(&charge->of, moved, length, out + first);
+        fill_shifted_up(charge->delta, out + first, length, out + first);
+    }
+}
+
+bincp_operator bincp_operator_charged(const bincp_charge *charge)
+{
+    return (bincp_operator){
+        .abi_version = BINCP_ABI_VERSION,
+        .struct_size = (uint32_t)sizeof(bincp_operator),
+        .name = charge->of.name,
+        .lower = charged_lower,
+        .upper = charged_upper,
+        .params = charge,
+        .lower_fill = charged_lower_fill,
+        .upper_fill = charged_upper_fill,
     };
 }
 

@@ -56,6 +56,15 @@ size_t bincp_operator_sparse_workspace(size_t additions, size_t deletions); /* i
 bincp_operator bincp_operator_sparse(size_t additions, size_t deletions, double p_plus,
                                      double p_minus, void *storage, double *workspace);
 
+/* An operator for noise that is within `delta` of the law of `of` in total variation, at both inputs:
+ * an event of probability p has at least p - delta by the law, so of->lower(p - delta) at the other
+ * input by the law, and delta less as drawn. */
+typedef struct bincp_charge {
+    bincp_operator of; /* what it points to outlives the charge */
+    double delta;      /* in [0, 1] */
+} bincp_charge;
+bincp_operator bincp_operator_charged(const bincp_charge *charge); /* which outlives the operator */
+
 /* Evaluate a bound at n probabilities; `out` does not overlap `p`. The first two use the fills of
  * the operator where it has them. */
 void bincp_lower_fill(const bincp_operator *op, const double *p, size_t n, double *out);

@@ -23,8 +23,10 @@
 #define BINCP_NOISE_MAX_LENGTH ((INT64_C(1) << 34) - 1) /* elements of a row */
 
 /* What the randomness is for: a phase, and what is drawn in it. Streams never share a counter. A
- * stream below 64 has three more of its own: 64 is added for the words that choose a category, and
- * 128 for the second word of an element. Numbers from 9 to 63 are free. */
+ * stream has more of its own: 64 is added for the words that choose a category, 128 for the second
+ * word of an element, and integer noise, which chooses no category, adds 64, 128 and 192 for the words
+ * that decide ties, 32 and 48 for the words that round inputs off the grid. So numbers stay below
+ * 16; those from 9 on are free. */
 typedef enum bincp_noise_stream {
     BINCP_STREAM_CALIBRATION = 0,
     BINCP_STREAM_TEST = 1,
@@ -41,7 +43,7 @@ typedef struct bincp_noise_key {
     uint64_t seed;
     uint64_t id;     /* of the input, < 2^56 */
     uint32_t draw;   /* of the input's Monte-Carlo samples */
-    uint32_t stream; /* bincp_noise_stream, < 64 */
+    uint32_t stream; /* bincp_noise_stream, < 16 */
 } bincp_noise_key;
 
 static ALWAYS_INLINE bincp_noise_key bincp_noise_key_of(uint64_t seed, uint32_t stream,

@@ -306,6 +306,34 @@ static void test_noise(void)
     CHECK(row[0] == 1.0f);
 }
 
+/* Two columns that decide nothing: both are the point 1 - half. */
+static void test_grid_rows(void)
+{
+    const uint32_t entry[2] = {1, 1}, low[6] = {0};
+    const bincp_grid_table table = {entry, low, 1, 1};
+    const int32_t k[70] = {5, -3, 1 << 20, -(1 << 20)};
+    float row[70], again[70];
+    CHECK(api.grid_row(&table, 255, 1, 0, 2, 3, 70, k, row) == 0);
+    for (size_t j = 0; j < 70; j++) {
+        CHECK(row[j] == (float)k[j] / 255.0f);
+    }
+    const int32_t zeros[70] = {0}, beyond[1] = {(1 << 20) + 1}, below[1] = {-(1 << 20) - 1};
+    CHECK(api.grid_row(&table, 255, 1, 0, 2, 3, 70, zeros, row) == 0);
+    CHECK(api.grid_row(&table, 255, 1, 0, 2, 3, 70, NULL, again) == 0);
+    CHECK(memcmp(row, again, sizeof row) == 0);
+    CHECK(api.grid_row(&table, 255, 1, 0, 2, 3, 1, beyond, row) == -1);
+    CHECK(api.grid_row(&table, 255, 1, 0, 2, 3, 1, below, row) == -1);
+    CHECK(api.grid_row(&table, 0, 1, 0, 2, 3, 70, k, row) == -1);
+    CHECK(api.grid_row(&table, (1 << 20) + 1, 1, 0, 2, 3, 70, k, row) == -1);
+    CHECK(api.grid_row(&table, 255, 1, 2, 2, 3, 70, k, row) == -1);
+    const bincp_grid_table none = {entry, low, 0, 1}, wide = {entry, low, 17, 1};
+    const bincp_grid_table far = {entry, low, 1, 1 << 15}, near = {entry, low, 1, -1};
+    CHECK(api.grid_row(&none, 255, 1, 0, 2, 3, 70, k, row) == -1);
+    CHECK(api.grid_row(&wide, 255, 1, 0, 2, 3, 70, k, row) == -1);
+    CHECK(api.grid_row(&far, 255, 1, 0, 2, 3, 70, k, row) == -1);
+    CHECK(api.grid_row(&near, 255, 1, 0, 2, 3, 70, k, row) == -1);
+}
+
 /* ---- functions from outside ------------------------------------------------------------------ */
 
 static double shifted(double p, const void *shift)
@@ -511,6 +539,7 @@ int main(void)
     test_regions();
     test_sparse();
     test_noise();
+    test_grid_rows();
     test_inverse();
     test_foreign();
     test_foreign_functions_that_leave_the_range();

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "noise/grid.h"
 #include "noise/laws.h"
 #include "noise/splitting.h"
 
@@ -258,6 +259,39 @@ static void test_null_is_zeros(void)
     CHECK(memcmp(wide_from_zeros, wide_from_null, sizeof wide_from_null) == 0);
 }
 
+/* Integer noise of every length, in memory with no byte to spare, and of inputs that are no numbers. */
+static void test_grid(void)
+{
+    enum { LONGEST = 200 };
+    uint32_t entry[4] = {1, UINT32_C(0x80000002), 3, UINT32_C(0xFFFFFFFC)}, low[12] = {0};
+    const bincp_grid_table table = {entry, low, 2, 1};
+    static float longest[LONGEST], rounded[LONGEST];
+    bincp_noise_grid_f32(table, 255, KEY, LONGEST, NULL, longest);
+    bincp_noise_off_grid_f32(table, 255, 64.0, KEY, LONGEST, NULL, rounded);
+    for (size_t n = 1; n <= LONGEST; n++) {
+        int32_t *k = calloc(n, sizeof *k);
+        float *out = malloc(n * sizeof *out), *x = calloc(n, sizeof *x);
+        double *wide = malloc(n * sizeof *wide), *wide_x = calloc(n, sizeof *wide_x);
+        bincp_noise_grid_f32(table, 255, KEY, n, k, out);
+        CHECK(memcmp(out, longest, n * sizeof *out) == 0);
+        bincp_noise_grid_f64(table, 255, KEY, n, k, wide);
+        CHECK((float)wide[n - 1] == longest[n - 1]);
+        bincp_noise_off_grid_f32(table, 255, 64.0, KEY, n, x, x);
+        CHECK(memcmp(x, rounded, n * sizeof *x) == 0);
+        wide_x[0] = NAN;
+        wide_x[n / 2] = -INFINITY;
+        bincp_noise_off_grid_f64(table, 255, 64.0, KEY, n, wide_x, wide);
+        k[0] = INT32_MAX;
+        k[n - 1] = INT32_MIN;
+        bincp_noise_grid_f32(table, 255, KEY, n, k, out);
+        free(k);
+        free(out);
+        free(x);
+        free(wide);
+        free(wide_x);
+    }
+}
+
 int main(void)
 {
     test_philox();
@@ -268,6 +302,7 @@ int main(void)
     test_words();
     test_keep();
     test_splitting();
+    test_grid();
     test_categories();
     test_null_is_zeros();
     return report("noise");

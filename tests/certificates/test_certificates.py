@@ -205,10 +205,11 @@ def test_description_of_a_pair() -> None:
         "smoothing": {"type": "SparseFlip", "p_plus": 0.01, "p_minus": 0.6},
         "ball": {"type": "Flips", "additions": 1, "deletions": 3},
         "operator": "regions",
+        "assumes": "nothing",
     }
     assert repr(certificate) == (
         "Certificate(smoothing=SparseFlip(p_plus=0.01, p_minus=0.6), "
-        "ball=Flips(additions=1, deletions=3), operator='regions')"
+        "ball=Flips(additions=1, deletions=3), operator='regions', assumes='nothing')"
     )
 
 

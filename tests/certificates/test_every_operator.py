@@ -37,8 +37,12 @@ from bincp.smoothing import (
 
 ADDITIVE = [
     Gaussian(0.25),
+    Gaussian(0.25, grid=255),
+    Gaussian(0.25, grid=255, off_grid=True),
     Uniform(0.5),
+    Uniform(0.5, grid=255),
     Laplace(0.5),
+    Laplace(0.5, grid=100),
     Expp(0.5, 0.5),
     Expp(0.5, 3.3),
     Pareto(0.5, 3),

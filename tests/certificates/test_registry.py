@@ -61,7 +61,7 @@ def test_built_in_pairs_are_listed_with_their_origin() -> None:
         (SparseFlip, Flips),
     }
     assert all(isinstance(origin, str) and origin for _, _, origin in listed)
-    assert (Gaussian, L2, "bincp.certificates._builtins.additive.gaussian_l2") in listed
+    assert (Gaussian, L2, "bincp.certificates._builtins.additive.gaussian") in listed
     assert len({pair[:2] for pair in listed}) == len(listed)
 
 
@@ -344,7 +344,7 @@ def test_second_operators_are_refused_and_the_first_stays() -> None:
     ):
         bincp.register(Mask, Patch)(lambda smoothing, ball: lambda p: 0.0)
     assert bincp.certify(*EXAMPLE).lower(0.75) == 0.5
-    with pytest.raises(ValueError, match=r"the first is bincp\..*\.gaussian_l2"):
+    with pytest.raises(ValueError, match=r"the first is bincp\..*\.gaussian"):
         bincp.register(Gaussian, L2)(lambda smoothing, ball: lambda p: p)
 
 
@@ -606,7 +606,7 @@ def test_broken_entry_points_warn_and_take_nothing_down(
     assert "RuntimeWarning: entry point 'a_broken_one' of bincp.certificates" in done.stderr
     assert reason in done.stderr
     assert "'stains.uniform_stain'" in done.stdout
-    assert "'bincp.certificates._builtins.additive.gaussian_l2'" in done.stdout
+    assert "'bincp.certificates._builtins.additive.gaussian'" in done.stdout
     assert "a_broken_one" not in done.stdout
     assert done.stdout.splitlines()[-1].startswith("0.6108")
 

@@ -576,7 +576,7 @@ def test_registered_operators_are_known_by_name(capsys):
     [
         ("gauss:sigma=1", "l2:r=1", "unknown smoothing 'gauss'; known are .*gaussian:sigma"),
         ("gaussian:sigma=1", "l3:r=1", "unknown ball 'l3'; known are .*l2:r,dim"),
-        ("gaussian:scale=1", "l2:r=1", "gaussian takes sigma, each once, got 'scale=1'"),
+        ("gaussian:scale=1", "l2:r=1", "gaussian takes sigma, grid, off_grid, each"),
         ("gaussian:sigma=1,sigma=2", "l2:r=1", "each once"),
         ("gaussian:sigma", "l2:r=1", "gaussian takes sigma"),
         ("gaussian", "l2:r=1", "gaussian needs sigma"),

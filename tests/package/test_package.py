@@ -104,7 +104,6 @@ def test_every_public_function_and_class_has_an_example():
         "Ball",
         "CertifiedLabels",
         "PredictionSets",
-        "Smoothing",
     }
 
 

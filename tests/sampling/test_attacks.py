@@ -17,7 +17,7 @@ from bincp import metrics
 from bincp.attacks import pgd, project, random_flips
 from bincp.balls import L1, L2, Flips, Linf
 from bincp.sampling import RobustClassifier, count_scores, sample_scores
-from bincp.smoothing import Gaussian, SparseFlip, Uniform
+from bincp.smoothing import Gaussian, SparseFlip, SplittingNoise, Uniform
 
 NORMS = {L1: 1, L2: 2, Linf: np.inf}
 
@@ -430,3 +430,34 @@ class TestBadInput:
             random_flips(**ARGUMENTS, ball=L2(0.5))
         with pytest.raises(ValueError, match=r"`x` must be zeros and ones, got 0.5 at .* \(0, 0\)"):
             random_flips(**{**ARGUMENTS, "x": np.full((3, 6), 0.5)}, ball=Flips(1, 1))
+
+
+@pytest.mark.parametrize("ball", [L1(0.2), L2(0.05), Linf(2 / 255, 12)], ids=repr)
+@pytest.mark.parametrize("scheme", [Gaussian(0.1, grid=255), SplittingNoise(0.25)], ids=repr)
+def test_attacks_on_a_grid_move_by_whole_steps_inside_the_ball(scheme, ball):
+    model = torch.nn.Linear(12, 2, bias=False)
+    model.weight.data = 0.1 * torch.stack([torch.ones(12), -torch.ones(12)])
+    levels = np.random.default_rng(0).integers(0, 256, (5, 12))
+    x = levels.astype(np.float32) / np.float32(255)
+    attacked = pgd(model, x, [0] * 5, scheme, ball, seed=1, box=(0, 1), steps=8)
+    steps = np.rint(attacked.astype(float) * 255).astype(int)
+    np.testing.assert_array_equal(attacked, steps.astype("f4") / np.float32(255))
+    moved = np.abs(steps - levels) / 255
+    norms = {"L1": moved.sum(1), "L2": (moved**2).sum(1) ** 0.5, "Linf": moved.max(1)}
+    assert (norms[type(ball).__name__] <= ball.r * (1 + 2.0**-22)).all()
+    assert (steps < levels).any(axis=1).all()
+    assert (steps <= levels).all()
+    if isinstance(ball, Linf):
+        np.testing.assert_array_equal(steps, np.maximum(levels - 2, 0))
+
+
+def test_attacks_refuse_grey_levels():
+    with pytest.raises(ValueError, match=r"`x` must be float32 or float64 \(use x / 255\)"):
+        pgd(
+            torch.nn.Linear(2, 2),
+            np.zeros((1, 2), np.uint8),
+            [0],
+            Gaussian(0.1, grid=255),
+            L2(0.1),
+            seed=1,
+        )

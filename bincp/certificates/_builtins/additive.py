@@ -11,6 +11,7 @@ from bincp.certificates._builtins._distance import (
     Noted,
     dimension,
     distance_in,
+    noise_distance,
     sqrt_above,
 )
 from bincp.certificates._builtins._precise import cube_shift, digamma_rise, gamma
@@ -21,36 +22,34 @@ from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
 _LEAST_PARETO = 1e-6  # below it 1 / a leaves the range where the kernel is accurate
 
 
-@register_built_in(Gaussian, L2)
-def gaussian_l2(smoothing: Gaussian, ball: L2) -> Operator:
-    """Shift in the normal quantile: Phi(Phi^-1(p) - r / sigma), exact (Cohen et al. 2019)."""
-    return gaussian_shift(Fraction(ball.r) / Fraction(smoothing.sigma))
-
-
 @register_built_in(Gaussian, Linf)
 @register_built_in(Gaussian, L1)
-def gaussian_converted(smoothing: Gaussian, ball: L1 | Linf) -> Noted:
-    """Reuse the l2 certificate of radius r (l1) or r sqrt(dim) (linf).
+@register_built_in(Gaussian, L2)
+def gaussian(smoothing: Gaussian, ball: NormBall) -> Noted:
+    """Shift in the normal quantile: Phi(Phi^-1(p) - r / sigma), exact (Cohen et al. 2019).
 
-    Exact: an axis of the l1 ball, and a corner of the linf ball, are as far away as that.
+    The l2 radius is r for an l1 ball and r sqrt(dim) for an linf ball: exact, too, as an axis of
+    the l1 ball, and a corner of the linf ball, are as far away as that.
     """
-    distance, note = distance_in("l2", ball)
+    distance, note = noise_distance(smoothing, "l2", ball)
     return gaussian_shift(distance / Fraction(smoothing.sigma)), note
 
 
 @register_built_in(Uniform, L1)
-def uniform_l1(smoothing: Uniform, ball: L1) -> Operator:
+def uniform_l1(smoothing: Uniform, ball: L1) -> Noted:
     """Shift by r / (2 half_width) and clip (Yang et al. 2020, Levine and Feizi 2021); exact."""
-    return _operators.uniform(float_above(_widths(smoothing, Fraction(ball.r))))
+    distance, note = noise_distance(smoothing, "l1", ball)
+    return _operators.uniform(float_above(_widths(smoothing, distance))), note
 
 
 @register_built_in(Uniform, Linf)
-def uniform_linf(smoothing: Uniform, ball: Linf) -> Operator:
+def uniform_linf(smoothing: Uniform, ball: Linf) -> Noted:
     """Shift by the part that a corner takes from the cube, 1 - (1 - r / (2 half_width))^dim; clip.
 
     Exact (Yang et al. 2020, Table 1).
     """
-    return _operators.uniform(cube_shift(_widths(smoothing, Fraction(ball.r)), ball.dim))
+    distance, note = noise_distance(smoothing, "linf", ball)
+    return _operators.uniform(cube_shift(_widths(smoothing, distance), ball.dim)), note
 
 
 @register_built_in(Uniform, L2)
@@ -59,8 +58,8 @@ def uniform_l2(smoothing: Uniform, ball: L2) -> Noted:
 
     Both contain the l2 ball of radius r (Yang et al. 2020, Section 5); not tight.
     """
-    from_l1, note_l1 = distance_in("l1", ball)
-    from_linf, note_linf = distance_in("linf", ball)
+    from_l1, note_l1 = noise_distance(smoothing, "l1", ball)
+    from_linf, note_linf = noise_distance(smoothing, "linf", ball)
     shift_l1 = float_above(_widths(smoothing, from_l1))
     shift_linf = cube_shift(_widths(smoothing, from_linf), dimension(ball))
     shift, note = min((shift_l1, note_l1), (shift_linf, note_linf), key=lambda c: c[0])
@@ -76,7 +75,8 @@ def laplace(smoothing: Laplace, ball: NormBall) -> Noted:
     Teng et al. 2020; Yang et al. 2020, Table 1. Other balls are converted: their published linf
     radius is an approximation, and is not used.
     """
-    return laplace_shift(smoothing.scale, ball)
+    distance, note = noise_distance(smoothing, "l1", ball)
+    return _operators.laplace(float_above(distance / Fraction(smoothing.scale))), note
 
 
 @register_built_in(Expp, L1)

@@ -6,11 +6,9 @@ from bincp._core import _operators
 from bincp._core._operators import Operator
 from bincp._utils.levels import float_above
 from bincp.balls import L1
+from bincp.certificates._builtins._distance import GRID_ROUNDING
 from bincp.certificates._registry import register_built_in
 from bincp.smoothing import SplittingNoise
-
-# A radius of 10/255 is ten steps of the grid, also where single precision made it a little less.
-_ROUNDING = 1 + Fraction(1, 2**22)
 
 
 @register_built_in(SplittingNoise, L1)
@@ -27,6 +25,6 @@ def splitting_l1(smoothing: SplittingNoise, ball: L1) -> Operator | tuple[Operat
     if smoothing.grid is None:
         shift = float_above(Fraction(ball.r) / (2 * Fraction(smoothing.half_width)))
         return _operators.uniform(shift)
-    steps = int(Fraction(ball.r) * _ROUNDING * smoothing.grid)
+    steps = int(Fraction(ball.r) * GRID_ROUNDING * smoothing.grid)
     note = f"a count of {smoothing.levels} copies moves by at most {steps}; exact"
     return _operators.steps(smoothing.levels, min(steps, smoothing.levels)), note

@@ -72,6 +72,15 @@ typedef enum bincp_status {
     BINCP_NAN_SCORE = 1 /* a score is NaN; the counts mean nothing */
 } bincp_status;
 
+/* A law of integer noise, in 2^bits columns: bincp.noise.grid_table(scheme) has its arrays, and `half`.
+ * Column c stands for the noise c - half. */
+typedef struct bincp_grid_table {
+    const uint32_t *entry; /* 2^bits of t' << bits | alias, t' the first 32 - bits bits of a threshold */
+    const uint32_t *low;   /* 2^bits rows of the other three words of the threshold, the highest first */
+    uint32_t bits;         /* 1 to 16 */
+    int32_t half;          /* 0 to 2^15 - 1 */
+} bincp_grid_table;
+
 /* Functions that return int return a bincp_status; functions that return double return NaN where an
  * argument is not as stated here. Nothing allocates: `storage` is the caller's, aligned as by malloc,
  * and must outlive the operator that is made in it. `op` must hold BINCP_OPERATOR_INIT. Pointers are
@@ -163,6 +172,12 @@ typedef struct bincp_api {
     double (*binom_log_pmf)(int64_t successes, int64_t trials, double p, double q);
     double (*binom_sf)(int64_t successes, int64_t trials, double p, double q);
     double (*binom_cdf)(int64_t successes, int64_t trials, double p, double q);
+
+    /* out[j] = (k[j] + noise) / grid with integer noise on a grid, keyed as in gaussian_row, for
+     * 1 <= grid <= 2^20 and |k[j]| <= 2^20. A NULL k stands for zeros. The operator of a scheme with
+     * that grid (operator_of) is its certificate. */
+    int (*grid_row)(const bincp_grid_table *table, int32_t grid, uint64_t seed, uint32_t stream,
+                    uint64_t id, uint32_t draw, size_t n, const int32_t *k, float *out);
 } bincp_api;
 
 /* ---- import, for those who include Python.h first -------------------------------------------- */
