@@ -20,6 +20,8 @@ NOISE = ["noise/philox.c", "noise/laws.c", "noise/grid.c"]
 OPERATORS = [
     "numerics/normal.c",
     "numerics/incomplete.c",
+    "certificates/laplace.c",
+    "certificates/steps.c",
     "certificates/location.c",
     "certificates/knapsack.c",
     "certificates/sparse_regions.c",
@@ -33,7 +35,7 @@ KERNELS = {
     "_foreign": [*OPERATORS, "certificates/foreign.c"],
     "_mixture": ["rules/mixture.c", *BINOMIAL, "numerics/normal.c"],
     "_noise": [*NOISE, "noise/splitting.c"],
-    "_operators": OPERATORS,
+    "_operators": [*OPERATORS, "numerics/float_mode.c"],
     "_sequential": ["rules/sequential.c"],
 }
 

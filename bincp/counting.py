@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bincp._core import _count
 from bincp._utils.arrays import ArrayLike, Scores, as_array, as_counts, as_scores, round_to, where
+from bincp._utils.threads import run_all
 from bincp._utils.validation import MAX_COUNT, check_integer
 
 __all__ = ["count_exceedances", "decide", "kth_largest"]
@@ -296,14 +297,14 @@ def _count_rows(rows: _Rows, counts: npt.NDArray[np.int32], n_threads: int) -> b
     dtype = rows.given.dtype
     by_samples, parts = _split(rows.bits, n_threads)
     if not by_samples:
-        return _run(
+        return _any(
             [
                 partial(_count.count, rows.bits[part], rows.thresholds[part], counts[part], dtype)
                 for part in parts
             ]
         )
     shares = np.empty((len(parts), *counts.shape), np.int32)
-    has_nan = _run(
+    has_nan = _any(
         [
             partial(_count.count, rows.bits[part], rows.thresholds, shares[i, ...], dtype)
             for i, part in enumerate(parts)
@@ -323,7 +324,7 @@ def _decide_rows(
         has_nan = _count_rows(rows, counts, n_threads)
         np.greater_equal(counts, least, out=decisions)
         return has_nan
-    return _run(
+    return _any(
         [
             partial(
                 _count.decide,
@@ -363,18 +364,8 @@ def _split(bits: npt.NDArray[Any], n_threads: int) -> tuple[bool, list[tuple[Any
     return False, [(*[slice(None)] * axis, piece, ...) for piece in pieces]
 
 
-def _run(jobs: Sequence[Callable[[], bool]]) -> bool:
-    """Run the jobs at once, the first of them here; return whether any of them is true."""
-    first, *others = jobs
-    if not others:
-        return first()
-    # Imported late, because it costs as much as the rest of this module. Each call has its own
-    # pool, because a kept pool would not survive a fork; its start costs little beside the work.
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(len(others)) as pool:
-        futures = [pool.submit(job) for job in others]
-        return any([first(), *(future.result() for future in futures)])
+def _any(jobs: Sequence[Callable[[], bool]]) -> bool:
+    return any(run_all(jobs))
 
 
 def _raise_nan(scores: Scores) -> NoReturn:

@@ -6,6 +6,15 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc
 
 
+cdef extern from "numerics/float_mode.h":
+    ctypedef enum bincp_float_mode:
+        BINCP_FLOATS_STRICT
+        BINCP_FLOATS_WIDE
+        BINCP_FLOATS_FLUSHED
+        BINCP_FLOATS_NOT_NEAREST
+    bincp_float_mode bincp_find_float_mode() nogil
+
+
 cdef extern from "certificates/knapsack.h":
     size_t bincp_regions_workspace(size_t n) nogil
 
@@ -54,6 +63,13 @@ cdef extern from "certificates/location.h":
         bincp_law law
 
 
+cdef extern from "certificates/steps.h":
+    const double BINCP_MAX_LEVELS
+    ctypedef struct bincp_steps:
+        double levels
+        double steps
+
+
 cdef extern from "certificates/operators.h":
     ctypedef enum bincp_builtin:
         BINCP_IDENTITY
@@ -67,9 +83,6 @@ cdef extern from "certificates/operators.h":
         BINCP_SECH
         BINCP_PARETO
         BINCP_HALF_POWER
-    ctypedef struct bincp_steps:
-        double levels
-        double steps
     bincp_operator bincp_operator_make(bincp_builtin kind, const void *params) nogil
     void bincp_lower_fill(
         const bincp_operator *op, const double *p, size_t n, double *out) nogil
@@ -87,6 +100,27 @@ cdef extern from "certificates/operators.h":
     bincp_operator bincp_operator_sparse(
         size_t additions, size_t deletions, double p_plus, double p_minus, void *storage,
         double *workspace) nogil
+
+
+cdef int check_float_mode() except -1:
+    """Refuse a thread whose arithmetic would make bounds unsafe."""
+    cdef bincp_float_mode mode = bincp_find_float_mode()
+    if mode == BINCP_FLOATS_WIDE:
+        raise ImportError(
+            "bincp needs operations that are rounded to doubles, but this build rounds them to a "
+            "wider type first: compile it for SSE2, not for x87")
+    if mode == BINCP_FLOATS_FLUSHED:
+        raise ImportError(
+            "bincp needs subnormal numbers, but this thread takes them for zero: undo it, as by "
+            "torch.set_flush_denormal(False), or import no library built with -ffast-math before")
+    if mode == BINCP_FLOATS_NOT_NEAREST:
+        raise ImportError(
+            "bincp needs results that are rounded to nearest, but this thread rounds them in "
+            "another direction: undo it by fesetround(FE_TONEAREST)")
+    return 0
+
+
+check_float_mode()
 
 
 cdef double lower_bound(const bincp_operator *op, double p) noexcept nogil:
@@ -205,7 +239,9 @@ def uniform(double shift):
 
 
 def steps(double levels, double steps):
-    """Return clip(p -+ steps / levels, 0, 1), exact on counts; levels < 2^52, steps <= levels."""
+    """Return clip(p -+ steps / levels, 0, 1), exact on counts; levels <= 2^50, steps <= levels."""
+    if levels > BINCP_MAX_LEVELS:
+        raise ValueError(f"there must be at most 2**50 levels, got {levels:.0f}")
     cdef Operator op = with_storage(sizeof(bincp_steps))
     (<bincp_steps *> op.storage)[0] = bincp_steps(levels, steps)
     op.own = bincp_operator_make(BINCP_STEPS, op.storage)

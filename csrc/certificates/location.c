@@ -6,9 +6,9 @@
  * the other side, where the mass is rounded down again. The two bounds follow from these maps, as one
  * minus a tail where the result is above 1/2, so no digits are lost near 0 or 1.
  *
- * Laplace has a closed form. The others know one of F and F^-1 with an error bound (a `curve`), and
- * invert it by bincp_solve, whose result is on a proven side: a bad start or slow convergence can
- * cost tightness, never soundness. A scalar costs 0.5 to 2 microseconds.
+ * One of F and F^-1 is known with an error bound (a `curve`), and is inverted by bincp_solve, whose
+ * result is on a proven side: a bad start or slow convergence can cost tightness, never soundness. A
+ * scalar costs 0.5 to 2 microseconds.
  *
  * Pareto: F^-1 is a 2F1 of u = 2 p - 1, by its power series where m = u^gamma <= 1/2, else by the
  * logarithmic case (DLMF 15.8.10) in 1 - m. All terms are positive, and each sum ends once the rest
@@ -108,48 +108,6 @@ static double upper(double p, const void *params, out_fn out, in_fn in)
     {                                                         \
         return upper(p, params, name##_out, name##_in);       \
     }
-
-/* ---- Laplace ----------------------------------------------------------------------------------- */
-
-/* exp(-shift / 2), applied twice so that no product underflows early. */
-static double half_decay(double shift)
-{
-    return exp(-0.5 * shift);
-}
-
-static double laplace_out(double t, const void *params)
-{
-    const double shift = *(const double *)params, half = half_decay(shift);
-    return shift == 0.0 ? t : below(t * half * half, BINCP_LAPLACE_STEP);
-}
-
-/* t exp(shift). exp(shift) overflows above 709.78, but a subnormal t still gives less than 1/2 there,
- * so the factor is then split. Where its root overflows too, the result is beyond any 1/2. */
-static double grown(double t, double shift)
-{
-    const double growth = exp(shift);
-    if (growth <= DBL_MAX) {
-        return t * growth;
-    }
-    const double root = exp(0.5 * shift);
-    return t * root * root;
-}
-
-static tail laplace_in(double t, const void *params)
-{
-    const double shift = *(const double *)params;
-    if (t == 0.0 || shift == 0.0) {
-        return (tail){t, 0};
-    }
-    const double mass = grown(t, shift) * (1.0 + BINCP_LAPLACE_STEP) + SUBNORMAL_STEP;
-    if (mass <= 0.5) {
-        return (tail){mass, 0};
-    }
-    const double half = half_decay(shift);
-    return (tail){below(half / (4.0 * t) * half, BINCP_LAPLACE_STEP), 1};
-}
-
-BOUNDS(laplace)
 
 /* ---- known tails: the quantile by root finding -------------------------------------------------- */
 

@@ -26,13 +26,7 @@ typedef struct bincp_location {
     bincp_law law;
 } bincp_location;
 
-/* The outward step of the Laplace bounds, relative to the result or to 1 minus it. The others step
- * by the error of their curves: 1e-14 in the middle, 1e-12 where a tail is 1e-300. */
-#define BINCP_LAPLACE_STEP 9e-16
-
-/* F = 1 - exp(-x) / 2 for x >= 0; params: const double *shift. */
-double bincp_laplace_lower(double p, const void *params);
-double bincp_laplace_upper(double p, const void *params);
+/* A bound steps outward by the error of its curve: 1e-14 in the middle, 1e-12 where a tail is 1e-300. */
 
 /* F of the law with the named tail; params: const bincp_location *. */
 double bincp_expp_lower(double p, const void *params);

@@ -7,14 +7,16 @@
 #include "certificates/operators.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "certificates/knapsack.h"
+#include "certificates/laplace.h"
 #include "certificates/location.h"
 #include "certificates/sparse_regions.h"
+#include "certificates/steps.h"
+#include "numerics/bits.h"
 #include "numerics/clones.h"
 #include "numerics/constants.h"
-#include "numerics/double_double.h"
+#include "numerics/directed.h"
 #include "numerics/normal.h"
 
 enum { FILL_CHUNK = 512 }; /* probabilities at a time */
@@ -27,43 +29,12 @@ static double identity(double p, const void *params)
 
 static double gaussian_lower(double p, const void *params)
 {
-    return is_probability(p) ? bincp_normal_shift_down(p, *(const double *)params) : NAN;
+    return bincp_normal_shift_down(p, *(const double *)params);
 }
 
 static double gaussian_upper(double p, const void *params)
 {
-    return is_probability(p) ? bincp_normal_shift_up(p, *(const double *)params) : NAN;
-}
-
-static ALWAYS_INLINE uint64_t bits_of(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static ALWAYS_INLINE double double_of(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* p - shift, rounded down and clipped. The bit patterns of positive doubles are in their order, so
- * a subtraction gives the next double below, and the loops over arrays need no branch. */
-static ALWAYS_INLINE double shifted_down(double p, double shift)
-{
-    const pair value = two_sum(p, -shift);
-    const double below = double_of(bits_of(value.hi) - (value.lo < 0.0));
-    return value.hi > 0.0 ? below : 0.0;
-}
-
-/* p + shift, rounded up and clipped. */
-static ALWAYS_INLINE double shifted_up(double p, double shift)
-{
-    const pair value = two_sum(p, shift);
-    const double above = double_of(bits_of(value.hi) + (value.lo > 0.0));
-    return value.hi < 1.0 ? above : 1.0;
+    return bincp_normal_shift_up(p, *(const double *)params);
 }
 
 static double uniform_lower(double p, const void *params)
@@ -74,58 +45,6 @@ static double uniform_lower(double p, const void *params)
 static double uniform_upper(double p, const void *params)
 {
     return is_probability(p) ? shifted_up(p, *(const double *)params) : NAN;
-}
-
-/* The fraction count / levels of [0, 1], rounded down (direction 0) or up (1). The sign of the
- * rest is exact: fma rounds once. */
-static double fraction(double count, double levels, double direction)
-{
-    const double nearest = count / levels;
-    const double excess = fma(nearest, levels, -count);
-    const int wrong = direction > 0.0 ? excess < 0.0 : excess > 0.0;
-    return wrong ? nextafter(nearest, direction) : nearest;
-}
-
-/* The largest count of which the nearest double of count / levels is at most p. */
-static double count_below(double p, double levels)
-{
-    double count = floor(p * levels);
-    count += (count + 1.0) / levels <= p; /* the product may have been rounded across it */
-    count -= count / levels > p;
-    return count;
-}
-
-/* Between two counts the bound is linear, so that upper(p) >= q if and only if p >= lower(q). It is no
- * worse than the bound of the nearer count, so that rounding keeps it monotone. */
-static double steps_lower(double p, const void *params)
-{
-    const bincp_steps *move = params;
-    if (!is_probability(p)) {
-        return NAN;
-    }
-    const double count = count_below(p, move->levels);
-    const double left = count > move->steps ? count - move->steps : 0.0;
-    const double bound = fraction(left, move->levels, 0.0);
-    if (count / move->levels == p) {
-        return bound;
-    }
-    return fmax(bound, shifted_down(p, fraction(move->steps, move->levels, 1.0)));
-}
-
-static double steps_upper(double p, const void *params)
-{
-    const bincp_steps *move = params;
-    if (!is_probability(p)) {
-        return NAN;
-    }
-    const double below = count_below(p, move->levels);
-    const int exact = below / move->levels == p;
-    const double moved = below + (exact ? 0.0 : 1.0) + move->steps;
-    const double bound = fraction(fmin(moved, move->levels), move->levels, 1.0);
-    if (exact) {
-        return bound;
-    }
-    return fmin(bound, shifted_up(p, fraction(move->steps, move->levels, 1.0)));
 }
 
 static double regions_lower(double p, const void *params)
@@ -157,7 +76,17 @@ static void regions_lower_fill(const double *p, size_t n, const void *params, do
     bincp_regions_lower_fill(params, p, n, out);
 }
 
-CLONES_V4 static void fill_shifted_down(double shift, const double *p, size_t n, double *out)
+static void gaussian_lower_fill(const double *p, size_t n, const void *params, double *out)
+{
+    bincp_normal_shift_down_fill(p, n, *(const double *)params, out);
+}
+
+static void gaussian_upper_fill(const double *p, size_t n, const void *params, double *out)
+{
+    bincp_normal_shift_up_fill(p, n, *(const double *)params, out);
+}
+
+CLONES_V4 static void fill_below(double shift, const double *p, size_t n, double *out)
 {
     for (size_t i = 0; i < n; ++i) {
         const double value = shifted_down(p[i], shift);
@@ -165,7 +94,7 @@ CLONES_V4 static void fill_shifted_down(double shift, const double *p, size_t n,
     }
 }
 
-CLONES_V4 static void fill_shifted_up(double shift, const double *p, size_t n, double *out)
+CLONES_V4 static void fill_above(double shift, const double *p, size_t n, double *out)
 {
     for (size_t i = 0; i < n; ++i) {
         const double value = shifted_up(p[i], shift);
@@ -175,12 +104,43 @@ CLONES_V4 static void fill_shifted_up(double shift, const double *p, size_t n, d
 
 static void uniform_lower_fill(const double *p, size_t n, const void *params, double *out)
 {
-    fill_shifted_down(*(const double *)params, p, n, out);
+    fill_below(*(const double *)params, p, n, out);
 }
 
 static void uniform_upper_fill(const double *p, size_t n, const void *params, double *out)
 {
-    fill_shifted_up(*(const double *)params, p, n, out);
+    fill_above(*(const double *)params, p, n, out);
+}
+
+/* A NaN is written by both loops, and stays. */
+CLONES_V4 static void raise_to(const double *p, size_t n, double shift, double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        const double bound = shifted_down(p[i], shift);
+        out[i] = bound > out[i] ? bound : out[i];
+    }
+}
+
+CLONES_V4 static void lower_to(const double *p, size_t n, double shift, double *out)
+{
+    for (size_t i = 0; i < n; ++i) {
+        const double bound = shifted_up(p[i], shift);
+        out[i] = bound < out[i] ? bound : out[i];
+    }
+}
+
+static void laplace_uniform_lower_fill(const double *p, size_t n, const void *params, double *out)
+{
+    const double *shifts = params;
+    bincp_laplace_lower_fill(p, n, &shifts[0], out);
+    raise_to(p, n, shifts[1], out);
+}
+
+static void laplace_uniform_upper_fill(const double *p, size_t n, const void *params, double *out)
+{
+    const double *shifts = params;
+    bincp_laplace_upper_fill(p, n, &shifts[0], out);
+    lower_to(p, n, shifts[1], out);
 }
 
 void bincp_bound_fill(bincp_bound_fn bound, const void *params, const double *p, size_t n,
@@ -217,14 +177,18 @@ static const struct {
     bincp_fill_fn lower_fill, upper_fill;
 } builtins[] = {
     [BINCP_IDENTITY] = {"identity", identity, identity, NULL, NULL},
-    [BINCP_GAUSSIAN] = {"gaussian", gaussian_lower, gaussian_upper, NULL, NULL},
+    [BINCP_GAUSSIAN] = {"gaussian", gaussian_lower, gaussian_upper, gaussian_lower_fill,
+                        gaussian_upper_fill},
     [BINCP_UNIFORM] = {"uniform", uniform_lower, uniform_upper, uniform_lower_fill,
                        uniform_upper_fill},
     [BINCP_REGIONS] = {"regions", regions_lower, regions_upper, regions_lower_fill, NULL},
-    [BINCP_STEPS] = {"steps", steps_lower, steps_upper, NULL, NULL},
-    [BINCP_LAPLACE] = {"laplace", bincp_laplace_lower, bincp_laplace_upper, NULL, NULL},
+    [BINCP_STEPS] = {"steps", bincp_steps_lower, bincp_steps_upper, bincp_steps_lower_fill,
+                     bincp_steps_upper_fill},
+    [BINCP_LAPLACE] = {"laplace", bincp_laplace_lower, bincp_laplace_upper,
+                       bincp_laplace_lower_fill, bincp_laplace_upper_fill},
     [BINCP_LAPLACE_UNIFORM] = {"tighter of laplace and uniform", laplace_uniform_lower,
-                               laplace_uniform_upper, NULL, NULL},
+                               laplace_uniform_upper, laplace_uniform_lower_fill,
+                               laplace_uniform_upper_fill},
     [BINCP_EXPP] = {"exponential power", bincp_expp_lower, bincp_expp_upper, NULL, NULL},
     [BINCP_SECH] = {"hyperbolic secant", bincp_sech_lower, bincp_sech_upper, NULL, NULL},
     [BINCP_PARETO] = {"pareto", bincp_pareto_lower, bincp_pareto_upper, NULL, NULL},

@@ -8,13 +8,13 @@
 #include "numerics/strict_floats.h"
 
 /* "Shift" means F(F^-1(p) -+ shift) for the distribution function F of the noise; all shifts are
- * rounded up. See location.h for those with a struct. */
+ * rounded up. See location.h and steps.h for those with a struct. */
 typedef enum bincp_builtin {
     BINCP_IDENTITY, /* both bounds are p; no params */
     BINCP_GAUSSIAN, /* shift; params: const double *shift */
     BINCP_UNIFORM,  /* clip(p -+ shift, 0, 1); params: const double *shift */
     BINCP_REGIONS,  /* fractional knapsack; params: const bincp_regions * */
-    BINCP_STEPS,    /* clip(p -+ steps / levels, 0, 1), see below; params: const bincp_steps * */
+    BINCP_STEPS,    /* clip(p -+ steps / levels, 0, 1); params: const bincp_steps * */
     BINCP_LAPLACE,  /* shift; params: const double *shift */
     BINCP_LAPLACE_UNIFORM, /* the tighter of both bounds; params: const double shifts[2] */
     BINCP_EXPP,            /* shift; params: const bincp_location * */
@@ -29,16 +29,6 @@ typedef enum bincp_builtin {
 /* Whether the struct, which may be older than our header, is long enough to hold `member`. */
 #define BINCP_OPERATOR_HOLDS(op, member) \
     ((op)->struct_size >= offsetof(bincp_operator, member) + sizeof(op)->member)
-
-/* Probabilities that are multiples of 1 / levels, where the attack moves a count by `steps`.
- *
- * A p that is the nearest double of count / levels stands for that count: `lower` is then
- * (count - steps) / levels rounded down once, so that for any two counts
- * (double)a / levels >= lower(c / levels) if and only if a >= c - steps. Both are integers in
- * doubles, 1 <= levels < 2^52 and 0 <= steps <= levels. */
-typedef struct bincp_steps {
-    double levels, steps;
-} bincp_steps;
 
 /* The built-in operator `kind` with `params`, which must outlive it. */
 bincp_operator bincp_operator_make(bincp_builtin kind, const void *params);

@@ -1,31 +1,303 @@
 /* The normal distribution, and the Gaussian shift Phi(Phi^-1(p) -+ shift) with directed rounding.
  *
- * Everything is computed in the tail that is smaller: for p > 1/2 with 1 - p (exact there), and for
- * a result above 1/2 as one minus a tail. So no digits are lost near 1, or down to p = 5e-324.
+ * Everything is computed in the tail t = min(p, 1 - p) that is smaller (1 - p is exact there), and a
+ * result above 1/2 is one minus a tail. So no digits are lost near 1, or down to p = 5e-324.
  *
- * A relative error e of x changes Phi(x) by the factor 1 + e x^2, which at x = -38 turns one unit
- * in the last place into a thousand. So abscissas are kept as a sum of two doubles: the quantile is
- * Wichura's AS 241 (PPND16, Applied Statistics 37, 1988; 5 units of error) plus the remainder from
- * one Newton step, the shift is subtracted without error, and the tail (the C library's erfc)
- * takes the remainder to first order. `relative_error` bounds the error that remains, by which a
- * bound steps outward: about 1e-15 in the middle, 1e-13 where Phi is 1e-300.
+ * With T(x) = 1 - Phi(x) and rho = sqrt(-2 log t), the abscissa of t is a = rho - q(rho), with a
+ * rational function q; and T(x) = m(x) exp(-x^2 / 2), with a rational function m. A shift d moves a
+ * to x = a + d. Near the centre T(x) is evaluated as it stands. Elsewhere an error of a would grow by
+ * the factor x, so T is t times the ratio T(x) / T(a), which only depends on a as much as d does.
+ *
+ * Errors are counted in units u = 2^-53, by adding up what each operation contributes. All
+ * coefficients are positive, so a polynomial of 10, 11, 12 or 13 of them, with their rounding, is off
+ * by 13, 14, 16 or 17 units. The abscissa: rho is off by 2.2 rho units (a logarithm 2.4, halved, and a
+ * root), which da/drho <= 1.48 enlarges; q by 35 q; the difference by a; q's approximation by .35
+ * max(1, rho / 4). Together that is below 4 a + 46 = A. The tail: four polynomials 54, five products and
+ * a quotient 5, exp 2.4, m's approximation 1, the outward step 1, y in m 1, which is 65 units at most,
+ * and 75 are taken; the exponent E: 4 |E| for its products, the sum in it and its reduction; and A times
+ * |d log T / da|, which is at most the shift in the product, and y + 1 near the centre.
+ * Underflow costs less than two units of the smallest double.
+ *
+ * A bound is looser than the exact one by 3.4e-14 of the smaller of it and 1 minus it, for p in .001 to
+ * .999 and shifts up to 3, and by 9e-13 at most. Bounds of neighbouring p are in the wrong order, by a
+ * part of that looseness, where the exact bounds differ by less. A bound of an array is made of the
+ * same operations as a single one: five loops over blocks, as one loop is too long for a processor's
+ * window.
  */
 #include "numerics/normal.h"
 
 #include <math.h>
 
 #include "numerics/constants.h"
-#include "numerics/double_double.h"
+#include "numerics/directed.h"
+#include "numerics/elementary.h"
+#include "numerics/ends.h"
 
-#define SQRT_HALF 0.70710678118654752440
-#define SQRT_HALF_LOW (-4.8336466567264567e-17) /* sqrt(1/2) - SQRT_HALF */
-#define FOUR_OVER_PI 1.27323954473516268615
-/* Beyond this |x| the tail nears the subnormal numbers, whose rounding spoils a Newton step. */
-#define FAR_TAIL 37.3
 /* A shift this large leads from any p strictly between 0 and 1 beyond the range of doubles. */
-#define FAR_SHIFT 100.0
-/* Roundings of a subnormal tail: half a unit each of the halving, two products and erfc's own. */
-#define SUBNORMAL_STEP (4.0 * TRUE_MIN)
+#define FAR_SHIFT 80.0
+#define TAIL_UNITS 75.0
+#define ABSCISSA_UNITS 46.0
+
+/* ---- rational functions ------------------------------------------------------------------------ */
+
+/* exp(y^2 / 2) T(y) on [0, 40], off by 5.4e-17 of itself before the rounding of the coefficients. */
+static const double mills_above[10] = {
+    0x1.0000000000000p-1, 0x1.8d0e773a7f44ep-1, 0x1.309e055b6ca17p-1, 0x1.28f1373519414p-2,
+    0x1.915f5cd817cd6p-4, 0x1.847e164926848p-6, 0x1.0d3db0c776b4ap-8, 0x1.028f60d6c5df4p-11,
+    0x1.3a9af6c31af68p-15, 0x1.76f5c0e306d31p-20,
+};
+static const double mills_below[11] = {
+    0x1.0000000000000p+0, 0x1.2ca8506c907a3p+1, 0x1.4832d70a38499p+1, 0x1.b7a104b3b3f65p+0,
+    0x1.9158771466d8fp-1, 0x1.05e02025117bfp-2, 0x1.f0f8fc01ef6d8p-5, 0x1.54862412451c6p-7,
+    0x1.44f98fbe14bd8p-10, 0x1.8a4c9f406c1afp-14, 0x1.d5f150a76749ap-19,
+};
+/* rho - |Phi^-1(t)| on [1.17, 38.6], off by 3.1e-17 max(1, rho / 4). */
+static const double inset_above[12] = {
+    0x1.f507f7662e0ecp+1, 0x1.16d2459899382p+6, 0x1.01aa32189a73dp+8, 0x1.40506a7e2d873p+8,
+    0x1.5dcec11c11b91p+7, 0x1.ae52b27b835efp+5, 0x1.28b72dc2eb141p+3, 0x1.9d331f0882e71p-1,
+    0x1.0a2ba9aec4e57p-5, 0x1.1e75547bab3e0p-11, 0x1.a8cc861d06852p-19, 0x1.093ffa1df5525p-28,
+};
+static const double inset_below[13] = {
+    0x1.0000000000000p+0, 0x1.99d97a0189353p+4, 0x1.0b46e75aab828p+7, 0x1.e3a78eb7ac202p+7,
+    0x1.82a5f2efbd7c2p+7, 0x1.47bb21b2ab1a5p+6, 0x1.4852f6c17df46p+4, 0x1.7035b79655465p+1,
+    0x1.a4c276bee0e71p-3, 0x1.c237413651b8fp-8, 0x1.9387b63d03cbfp-14, 0x1.e9a96aa96b185p-22,
+    0x1.ce3aa82294f22p-32,
+};
+/* A fraction that is not divided yet. */
+typedef struct quotient {
+    double above, below;
+} quotient;
+
+static ALWAYS_INLINE quotient mills_ratio(double y)
+{
+    const double square = y * y, fourth = square * square;
+    return (quotient){
+        four_terms(mills_above, y, square)
+            + fourth * (four_terms(mills_above + 4, y, square)
+                        + fourth * (mills_above[8] + mills_above[9] * y)),
+        four_terms(mills_below, y, square)
+            + fourth * (four_terms(mills_below + 4, y, square)
+                        + fourth * ((mills_below[8] + mills_below[9] * y) + square * mills_below[10])),
+    };
+}
+
+static ALWAYS_INLINE double inset(double rho)
+{
+    const double square = rho * rho, fourth = square * square;
+    const double above = four_terms(inset_above, rho, square)
+                         + fourth * (four_terms(inset_above + 4, rho, square)
+                                     + fourth * four_terms(inset_above + 8, rho, square));
+    const double below = four_terms(inset_below, rho, square)
+                         + fourth * (four_terms(inset_below + 4, rho, square)
+                                     + fourth * (four_terms(inset_below + 8, rho, square)
+                                                 + fourth * inset_below[12]));
+    return above / below;
+}
+
+/* ---- the steps of a shift ---------------------------------------------------------------------- */
+
+typedef enum direction { DOWN, UP } direction;
+
+/* The smaller tail times 2^54, which is a normal number. */
+static ALWAYS_INLINE double smaller_tail(double p)
+{
+    const double q = 1.0 - p;
+    return (p < q ? p : q) * 0x1p54;
+}
+
+/* -2 log t, of which rho is the root. */
+static ALWAYS_INLINE double twice_depth(scaled t)
+{
+    return -2.0 * log_scaled((scaled){t.value, t.k - 54.0});
+}
+
+static ALWAYS_INLINE double abscissa(double rho)
+{
+    const double a = rho - inset(rho);
+    return a > 0.0 ? a : 0.0; /* the difference may round below 0 near p = 1/2 */
+}
+
+/* The shift of the abscissa, away from the centre or towards it. */
+static ALWAYS_INLINE double signed_shift(double p, double shift, direction to)
+{
+    return to == DOWN ? (p <= 0.5 ? shift : -shift) : (p < 0.5 ? -shift : shift);
+}
+
+/* The tail beyond |x| as a fraction times exp(exponent) 2^k, and what an error of a is multiplied by. */
+typedef struct moved_tail {
+    quotient ratio;
+    double exponent, k, lever;
+} moved_tail;
+
+static ALWAYS_INLINE moved_tail move(scaled t, double a, double d, double shift)
+{
+    const double x = a + d, y = fabs(x);
+    const quotient there = mills_ratio(y), here = mills_ratio(a);
+    /* Strictly: for a = 0 moved inwards the ratio depends on a more than `shift` says. */
+    const int far = shift < y;
+    return (moved_tail){
+        .ratio = {far ? t.value * there.above * here.below : there.above,
+                  far ? there.below * here.above : there.below},
+        .exponent = far ? -d * (a + 0.5 * d) : -0.5 * y * y,
+        .k = far ? t.k - 54.0 : 0.0,
+        .lever = far ? shift : y + 1.0,
+    };
+}
+
+typedef struct enclosed {
+    double value, error;
+} enclosed;
+
+static ALWAYS_INLINE enclosed tail_of(moved_tail moved, double a)
+{
+    const scaled power = exp_scaled(moved.exponent);
+    const double k = power.k + moved.k;
+    const double value = unscaled(moved.ratio.above / moved.ratio.below * power.value,
+                                  k < -1100.0 ? -1100.0 : k);
+    const double units = TAIL_UNITS + 4.0 * fabs(moved.exponent)
+                         + moved.lever * (4.0 * a + ABSCISSA_UNITS);
+    return (enclosed){value, value * (UNIT_ROUNDOFF * units) + 2.0 * TRUE_MIN};
+}
+
+/* The bound that belongs to the tail beyond |x|. */
+static ALWAYS_INLINE double bound_of(double p, double x, enclosed tail, direction to)
+{
+    const double above = tail.value + tail.error, least = tail.value - tail.error;
+    const double below = least > 0.0 ? least : 0.0;
+    if (to == DOWN) {
+        const double on_the_right = p <= 0.5 ? below : complement_below(above);
+        const double bound = x < 0.0 ? below : on_the_right;
+        return bound < p ? bound : p;
+    }
+    const double on_the_right = p < 0.5 ? above : complement_above(below);
+    const double bound = x < 0.0 ? complement_above(below) : on_the_right;
+    const double cut = bound < 1.0 ? bound : 1.0;
+    return cut > p ? cut : p;
+}
+
+/* ---- one probability --------------------------------------------------------------------------- */
+
+static ALWAYS_INLINE double single(double p, double shift, direction to)
+{
+    if (shift == 0.0 || is_marked(mark_of_end(p))) {
+        return end_value(p);
+    }
+    const double cut = shift < FAR_SHIFT ? shift : FAR_SHIFT;
+    const scaled t = split(smaller_tail(p));
+    const double a = abscissa(sqrt(twice_depth(t))), d = signed_shift(p, cut, to);
+    return bound_of(p, a + d, tail_of(move(t, a, d, cut), a), to);
+}
+
+double bincp_normal_shift_down(double p, double shift)
+{
+    return single(p, shift, DOWN);
+}
+
+double bincp_normal_shift_up(double p, double shift)
+{
+    return single(p, shift, UP);
+}
+
+/* ---- many probabilities ------------------------------------------------------------------------ */
+
+enum { BLOCK = 256 };
+
+static ALWAYS_INLINE void shift_block(const double *restrict p, size_t n, double shift,
+                                      double *restrict out, direction to)
+{
+    double value[BLOCK], k[BLOCK], a[BLOCK];
+    double above[BLOCK], below[BLOCK], exponent[BLOCK], power[BLOCK], lever[BLOCK];
+    uint64_t marks = 0;
+    for (size_t i = 0; i < n; ++i) {
+        marks |= mark_of_end(p[i]);
+        const scaled t = split(smaller_tail(p[i]));
+        value[i] = t.value;
+        k[i] = t.k;
+        a[i] = sqrt(twice_depth(t));
+    }
+    for (size_t i = 0; i < n; ++i) {
+        a[i] = abscissa(a[i]);
+    }
+    for (size_t i = 0; i < n; ++i) {
+        const moved_tail moved = move((scaled){value[i], k[i]}, a[i],
+                                      signed_shift(p[i], shift, to), shift);
+        above[i] = moved.ratio.above;
+        below[i] = moved.ratio.below;
+        exponent[i] = moved.exponent;
+        power[i] = moved.k;
+        lever[i] = moved.lever;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        const moved_tail moved = {{above[i], below[i]}, exponent[i], power[i], lever[i]};
+        const enclosed tail = tail_of(moved, a[i]);
+        above[i] = tail.value;
+        below[i] = tail.error;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        const enclosed tail = {above[i], below[i]};
+        out[i] = bound_of(p[i], a[i] + signed_shift(p[i], shift, to), tail, to);
+    }
+    if (is_marked(marks)) {
+        mend_ends(p, n, out);
+    }
+}
+
+static ALWAYS_INLINE void shift_all(const double *p, size_t n, double shift, double *out,
+                                    direction to)
+{
+    const double cut = shift < FAR_SHIFT ? shift : FAR_SHIFT;
+    for (size_t start = 0; start < n; start += BLOCK) {
+        const size_t length = n - start < BLOCK ? n - start : BLOCK;
+        shift_block(p + start, length, cut, out + start, to);
+    }
+}
+
+CLONES_V4 static void fill_down(const double *p, size_t n, double shift, double *out)
+{
+    shift_all(p, n, shift, out, DOWN);
+}
+
+CLONES_V4 static void fill_up(const double *p, size_t n, double shift, double *out)
+{
+    shift_all(p, n, shift, out, UP);
+}
+
+void bincp_normal_shift_down_fill(const double *p, size_t n, double shift, double *out)
+{
+    if (shift == 0.0) {
+        fill_unmoved(p, n, out);
+    } else {
+        fill_down(p, n, shift, out);
+    }
+}
+
+void bincp_normal_shift_up_fill(const double *p, size_t n, double shift, double *out)
+{
+    if (shift == 0.0) {
+        fill_unmoved(p, n, out);
+    } else {
+        fill_up(p, n, shift, out);
+    }
+}
+
+/* ---- tail and quantile ------------------------------------------------------------------------- */
+
+/* x^2 as a sum of two doubles (Dekker), so that exp takes it without the rounding. */
+static pair square_of(double x)
+{
+    const double scaled_x = x * 134217729.0, high = scaled_x - (scaled_x - x), low = x - high;
+    const double square = x * x;
+    return (pair){square, ((high * high - square) + 2.0 * high * low) + low * low};
+}
+
+double bincp_normal_tail(double x)
+{
+    const double y = x < -40.0 ? 40.0 : -x;
+    const pair square = square_of(y);
+    const quotient ratio = mills_ratio(y);
+    const scaled power = exp_scaled(-0.5 * square.hi);
+    return unscaled(ratio.above / ratio.below * power.value * (1.0 - 0.5 * square.lo), power.k);
+}
 
 static double horner(const double *c, int degree, double x)
 {
@@ -36,25 +308,8 @@ static double horner(const double *c, int degree, double x)
     return value;
 }
 
-/* The slope of -log erfc at y >= 0, within 6%: enough to carry a remainder to first order. */
-static double erfc_slope(double y)
-{
-    return y + sqrt(y * y + FOUR_OVER_PI);
-}
-
-/* Phi(x + rest) for x <= 0 and a rest of the size of x's rounding. */
-static double tail(double x, double rest)
-{
-    const double y = -x * SQRT_HALF;
-    const double y_rest = fma(-x, SQRT_HALF, -y) - x * SQRT_HALF_LOW - rest * SQRT_HALF;
-    return 0.5 * erfc(y) * (1.0 - y_rest * erfc_slope(y));
-}
-
-double bincp_normal_tail(double x)
-{
-    return isinf(x) ? 0.0 : tail(x, 0.0);
-}
-
+/* Wichura's AS 241 (PPND16, Applied Statistics 37, 1988), which is exact to 5 units of itself, also near
+ * p = 1/2, where `abscissa` is only exact to units of 1. */
 double bincp_normal_tail_quantile(double p)
 {
     static const double central_num[8] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
@@ -99,78 +354,9 @@ double bincp_normal_tail_quantile(double p)
         const double r = 0.180625 - q * q;
         return q * horner(central_num, 7, r) / horner(central_den, 7, r);
     }
-    const double r = sqrt(-log(p));
+    const double r = sqrt(0.5 * twice_depth(split(smaller_tail(p))));
     if (r <= 5.0) {
         return -horner(middle_num, 7, r - 1.6) / horner(middle_den, 7, r - 1.6);
     }
     return -horner(far_num, 7, r - 5.0) / horner(far_den, 7, r - 5.0);
-}
-
-/* Phi^-1(p) for p in (0, 1). */
-static pair quantile(double p)
-{
-    const double lower_p = p <= 0.5 ? p : 1.0 - p;
-    const double x = bincp_normal_tail_quantile(lower_p);
-    if (x < -FAR_TAIL) {
-        return (pair){p <= 0.5 ? x : -x, 0.0};
-    }
-    const double phi = tail(x, 0.0);
-    const double rest = (lower_p - phi) / (phi * erfc_slope(-x * SQRT_HALF) * SQRT_HALF);
-    return p <= 0.5 ? (pair){x, rest} : (pair){-x, -rest};
-}
-
-static pair add(pair a, double shift)
-{
-    const pair sum = two_sum(a.hi, shift);
-    return (pair){sum.hi, a.lo + sum.lo};
-}
-
-/* Bound on the relative error of the tail at x = z -+ shift: a few units in the last place, and the
- * error of the quantile z times the slope of log Phi, which is at most 1 + |x|. */
-static double relative_error(double x, double z)
-{
-    const double units = fabs(z) > FAR_TAIL ? 6.0 : 0.5;
-    return UNIT_ROUNDOFF * (10.0 + (1.0 + fabs(x)) * (2.0 + units * fabs(z)));
-}
-
-/* Phi(|x|) is one minus the tail of -|x|; both sides of the centre step outward from the tail. */
-static double phi_down(pair a, double error)
-{
-    if (a.hi <= 0.0) {
-        return fmax(tail(a.hi, a.lo) * (1.0 - error) - SUBNORMAL_STEP, 0.0);
-    }
-    const double complement = tail(-a.hi, -a.lo) * (1.0 + error);
-    const double value = 1.0 - complement;
-    /* 1 - value is exact, so this says whether the subtraction rounded up. */
-    return 1.0 - value < complement ? nextafter(value, 0.0) : value;
-}
-
-static double phi_up(pair a, double error)
-{
-    if (a.hi <= 0.0) {
-        return tail(a.hi, a.lo) * (1.0 + error) + SUBNORMAL_STEP;
-    }
-    const double complement = tail(-a.hi, -a.lo) * (1.0 - error);
-    const double value = 1.0 - complement;
-    return 1.0 - value > complement ? nextafter(value, 1.0) : value;
-}
-
-double bincp_normal_shift_down(double p, double shift)
-{
-    if (p <= 0.0 || p >= 1.0 || shift == 0.0) {
-        return p;
-    }
-    const pair z = quantile(p);
-    const pair x = add(z, -fmin(shift, FAR_SHIFT));
-    return phi_down(x, relative_error(x.hi, z.hi));
-}
-
-double bincp_normal_shift_up(double p, double shift)
-{
-    if (p <= 0.0 || p >= 1.0 || shift == 0.0) {
-        return p;
-    }
-    const pair z = quantile(p);
-    const pair x = add(z, fmin(shift, FAR_SHIFT));
-    return phi_up(x, relative_error(x.hi, z.hi));
 }

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "certificates/laplace.h"
 #include "check.h"
 
 #define TRUE_MIN 4.9406564584124654e-324

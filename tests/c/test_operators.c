@@ -8,6 +8,8 @@
 #include "certificates/location.h"
 #include "numerics/normal.h"
 #include "certificates/operators.h"
+#include "certificates/laplace.h"
+#include "certificates/steps.h"
 #include "certificates/categorical_regions.h"
 
 #include <float.h>
@@ -69,8 +71,8 @@ static void test_quantile(void)
 
 static void test_shift(void)
 {
-    CHECK(safe(bincp_normal_shift_down(0.6, 1.0), 0.22763655472130379, -1, 1e-14));
-    CHECK(safe(bincp_normal_shift_down(0.999, 4.0), 0.1814725177250188, -1, 1e-14));
+    CHECK(safe(bincp_normal_shift_down(0.6, 1.0), 0.22763655472130379, -1, 3.4e-14));
+    CHECK(safe(bincp_normal_shift_down(0.999, 4.0), 0.1814725177250188, -1, 3.4e-14));
     CHECK(safe(bincp_normal_shift_up(1e-300, 3.0), 2.2404714648889896e-254, 1, 1e-12));
     CHECK(bincp_normal_shift_down(TRUE_MIN, 0.5) == 0.0);
 

@@ -486,7 +486,9 @@ def certified(scheme: SparseFlip, ball: Flips, p: float, threshold: float) -> bo
 def test_gaussian_radius_is_the_quantile_rounded_down() -> None:
     p = np.array([0.5, 0.500001, 0.75, 0.99, 0.999999, BELOW_ONE])
     radii = certified_radius(Gaussian(0.5), L2, p)
-    np.testing.assert_allclose(radii, 0.5 * special.ndtri(p), rtol=1e-9, atol=1e-15)
+    # A bound near 1/2 is looser than the exact one by 7e-15, and the density there is .8.
+    np.testing.assert_allclose(radii, 0.5 * special.ndtri(p), rtol=1e-9, atol=9e-15)
+    assert (radii <= 0.5 * special.ndtri(p)).all()
     for value, radius in zip(p, radii, strict=True):
         assert bincp.certify(Gaussian(0.5), L2(radius)).lower(value) >= 0.5
         beyond = math.nextafter(radius, math.inf)

@@ -153,7 +153,7 @@ def test_copies_inverses_and_threads_agree(scheme, ball):
         assert all(bounds == expected for bounds in done)
 
 
-FALLS = {"gaussian": 2**4, "pareto": 2**6}  # units in the last place; others that solve for one:
+FALLS = {"gaussian": 2**6, "pareto": 2**6}  # units in the last place; others that solve for one:
 SOLVED = (Expp, Exp2)
 
 

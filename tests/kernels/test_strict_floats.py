@@ -118,3 +118,46 @@ def run(code: str, cwd: Path, environment: dict[str, str] | None = None) -> str:
     result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return result.stdout
+
+
+# ---- modes of the processor, found at import ------------------------------------------------
+
+PROBE = """
+#include <stdio.h>
+#include "numerics/float_mode.h"
+int main(void) { printf("%d", bincp_find_float_mode()); }
+"""
+
+
+@needs_gcc
+@pytest.mark.parametrize(("flag", "mode"), [("-O2", 0), ("-mfpmath=387", 1)])
+def test_operations_in_a_wider_type_are_found(flag: str, mode: int, tmp_path: Path) -> None:
+    """The guard of the header is given, so that its check does not refuse the build before."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("a flag for x86 only")
+    (tmp_path / "probe.c").write_text(PROBE)
+    command = [str(COMPILER), "-std=c11", flag, "-DBINCP_STRICT_FLOATS_H", "-I", ROOT / "csrc"]
+    sources = [tmp_path / "probe.c", ROOT / "csrc" / "numerics" / "float_mode.c"]
+    subprocess.run([*command, *sources, "-o", tmp_path / "probe"], check=True)
+    found = subprocess.run([tmp_path / "probe"], capture_output=True, text=True, check=True)
+    assert found.stdout == str(mode)
+
+
+FLUSHED = "import torch; assert torch.set_flush_denormal(True); import bincp"
+UPWARDS = "import ctypes, numpy; ctypes.CDLL('libm.so.6').fesetround(0x800); import bincp"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [(FLUSHED, "needs subnormal numbers"), (UPWARDS, "rounded to nearest")],
+    ids=["flush to zero", "round upwards"],
+)
+def test_import_refuses_a_mode_that_makes_bounds_unsafe(code: str, message: str) -> None:
+    if os.uname().machine != "x86_64" or sys.platform != "linux":
+        pytest.skip("modes of x86, set through glibc")
+    command = [sys.executable, "-c", code]
+    root = Path(str(bincp.__file__)).parents[1]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert "ImportError: bincp needs" in result.stderr
+    assert message in result.stderr
