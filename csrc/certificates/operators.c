@@ -238,9 +238,9 @@ static void charged_lower_fill(const double *p, size_t n, const void *params, do
     double moved[FILL_CHUNK];
     for (size_t first = 0; first < n; first += FILL_CHUNK) {
         const size_t length = n - first < FILL_CHUNK ? n - first : FILL_CHUNK;
-        fill_shifted_down(charge->delta, p + first, length, moved);
+        fill_below(charge->delta, p + first, length, moved);
         bincp_lower_fill(&charge->of, moved, length, out + first);
-        fill_shifted_down(charge->delta, out + first, length, out + first);
+        fill_below(charge->delta, out + first, length, out + first);
     }
 }
 
@@ -250,9 +250,9 @@ static void charged_upper_fill(const double *p, size_t n, const void *params, do
     double moved[FILL_CHUNK];
     for (size_t first = 0; first < n; first += FILL_CHUNK) {
         const size_t length = n - first < FILL_CHUNK ? n - first : FILL_CHUNK;
-        fill_shifted_up(charge->delta, p + first, length, moved);
+        fill_above(charge->delta, p + first, length, moved);
         bincp_upper_fill(&charge->of, moved, length, out + first);
-        fill_shifted_up(charge->delta, out + first, length, out + first);
+        fill_above(charge->delta, out + first, length, out + first);
     }
 }
 
