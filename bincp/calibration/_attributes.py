@@ -44,7 +44,7 @@ def fitted(read: Callable[[Any], T]) -> Shown[T]:
     def of(owner: Any) -> T:
         if owner._rule is None:
             name = type(owner).__name__
-            raise AttributeError(f"a {name} has its fitted attributes only after calibration")
+            raise AttributeError(f"a {name} has its fitted attributes only after calibrate()")
         return read(owner._rule)
 
     return Shown(of)

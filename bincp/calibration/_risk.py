@@ -215,7 +215,7 @@ class RobustRiskControl:
     def _fitted(self) -> RiskRule:
         if self._rule is None:
             raise AttributeError(
-                "a RobustRiskControl has its fitted attributes only after calibration"
+                "a RobustRiskControl has its fitted attributes only after calibrate()"
             )
         return self._rule
 

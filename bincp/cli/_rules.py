@@ -20,6 +20,8 @@ _FITTED = (
     "certified_p",
 )
 
+_LOSSES = "no single p: each point's count of scores that reach tau was weighed by a loss"
+
 
 def load_rule(path: Path) -> BinCP | MondrianBinCP:
     """Read a file of either kind."""
@@ -73,7 +75,7 @@ def rule_text(rule: BinCP) -> str:
         f"calibrated on n = {rule.n_calibration_} points with m = {rule.n_samples_} scores each, "
         f"{rule.dtype_}\n"
         f"{_test_text(rule, f'k = {rule.min_count_}', f'tau = {rule.tau_!r}')}\n"
-        f"({', '.join(chain) or 'by losses of counts'})"
+        f"({', '.join(chain) or _LOSSES})"
     )
 
 

@@ -960,7 +960,7 @@ def test_plan_draws_a_picture(folder, capsys):
         (["-n", "0", "-m", "4"], "`n` must be at least 1, got 0"),
         (["-n", "9", "-m", "x"], "a value must be a number, got 'x'"),
         (["-n", "9"], "the following arguments are required: -m"),
-        (["-n", "9", "-m", "4", "--passes", "few"], "`passes` must be a finite number, got 'few'"),
+        (["-n", "9", "-m", "4", "--passes", "few"], '`passes` must be None, "auto" or a num'),
         (["-n", "9", "-m", "4", "--passes", "0.5"], "`passes` must be None"),
         (["-n", "9", "-m", "4", "--union", "two-bounds"], "--union needs --correction clopper"),
         (["-n", "9", "-m", "4", "--eta", "0.01"], "--eta needs --correction clopper-pearson, got"),
