@@ -5,6 +5,7 @@ A value is written and read by one codec, which refuses whatever it would not ha
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from bincp._utils.arrays import SCORE_DTYPES
@@ -73,6 +74,13 @@ def _decode_passes(value: Any) -> Any:
     return passes
 
 
+def _decode_total(text: Any) -> Fraction:
+    total = as_fraction("total", _decode_text(text))
+    if str(total) != text or total < 0:
+        raise ValueError(f"{text!r} is not a sum of losses in lowest terms")
+    return total
+
+
 def _encode_boundaries(rule: SequentialRule) -> dict[str, Any]:
     return {"accept": rule.accept.tolist(), "reject": rule.reject.tolist()}
 
@@ -105,5 +113,6 @@ TEXT = Codec(str, _decode_text)
 DTYPE = Codec(str, _decode_dtype)
 COUNTS = Codec(list, _decode_counts)
 PASSES = Codec(str, _decode_passes)
+TOTAL = Codec(str, _decode_total)
 BOUNDARIES = Codec(_encode_boundaries, _decode_boundaries)
 DESCRIPTION = Codec(dict, _decode_description)

@@ -17,12 +17,15 @@ from bincp.calibration._codecs import (
     FLOAT,
     PASSES,
     TEXT,
+    TOTAL,
     Codec,
     level,
     optional,
 )
 from bincp.calibration._consistency import contradiction
 from bincp.calibration._decision_rule import DecisionRule, Settings
+from bincp.calibration._risk_consistency import contradiction as risk_contradiction
+from bincp.calibration._risk_rule import RiskRule, RiskSettings
 
 Fields = dict[str, Codec]
 
@@ -55,6 +58,31 @@ FITTED: Fields = {
     "boundaries": optional(BOUNDARIES),
 }
 """Fields of `DecisionRule`; their keys have an underscore at the end, as the attributes have."""
+
+RISK_SETTINGS: Fields = {
+    "alpha": level(),
+    "p": optional(level(closed_high=True)),
+    "loss": optional(TEXT),
+    "correction": TEXT,
+    "eta": level(),
+}
+"""Fields of `RiskSettings`."""
+
+RISK_FITTED: Fields = {
+    "tau": FLOAT,
+    "min_count": optional(COUNT),
+    "success_rank": optional(COUNT),
+    "total_loss": optional(TOTAL),
+    "n_calibration": COUNT,
+    "n_classes": COUNT,
+    "n_samples": optional(COUNT),
+    "n_test_samples": optional(COUNT),
+    "dtype": optional(DTYPE),
+    "p": FLOAT,
+    "p_lower": optional(FLOAT),
+    "certified_p": FLOAT,
+}
+"""Fields of `RiskRule`."""
 
 _CERTIFICATE: Fields = {"certificate": DESCRIPTION}
 _SHARED = {name: FITTED[name] for name in ("n_samples", "n_test_samples", "dtype")}
@@ -194,5 +222,14 @@ LAYOUTS = (
         _encoded_classes,
         _decoded_classes,
         contradiction,
+    ),
+    _layout_of_one(
+        "bincp rule of risk control",
+        RiskRule,
+        "RobustRiskControl",
+        RiskSettings,
+        RISK_SETTINGS,
+        RISK_FITTED,
+        risk_contradiction,
     ),
 )

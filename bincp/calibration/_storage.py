@@ -16,12 +16,13 @@ from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._documents import LAYOUTS, Layout, check_keys
 from bincp.calibration._rebuild import certificate_of
+from bincp.calibration._risk_rule import RiskRule
 from bincp.certificates import Certificate
 
 VERSION = 3
 
-AnyRule: TypeAlias = DecisionRule | ClassRules
-R = TypeVar("R", DecisionRule, ClassRules)
+AnyRule: TypeAlias = DecisionRule | ClassRules | RiskRule
+R = TypeVar("R", DecisionRule, ClassRules, RiskRule)
 
 
 def write(path: str | os.PathLike[str], rule: AnyRule) -> None:
