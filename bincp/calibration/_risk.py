@@ -132,8 +132,8 @@ class RobustRiskControl(Certified):
 
     Threads may predict with one object, and save it, at the same time, also while another thread
     calibrates it: the rule is replaced as a whole, at the end, so each prediction and each file is
-    made by the old rule or by the new one. Several attributes that are read one after the other may belong
-    to two rules then.
+    made by the old rule or by the new one. Several attributes that are read one after the other may
+    belong to two rules then.
 
     References
     ----------
