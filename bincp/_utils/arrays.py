@@ -122,9 +122,10 @@ def as_scores(name: str, value: ArrayLike) -> Scores:
     array = as_array(name, value).view()
     name_of_dtype = _NAMES.get(array.dtype)
     if name_of_dtype is None:
+        cure = "; counts and labels are no scores" if array.dtype.kind in "iu" else ""
         raise ValueError(
             f"`{name}` must have one of the dtypes {', '.join(SCORE_DTYPES)} in native byte order, "
-            f"got {array.dtype.str if array.dtype.kind == 'f' else array.dtype}"
+            f"got {array.dtype.str if array.dtype.kind == 'f' else array.dtype}{cure}"
         )
     if not array.flags.aligned:
         raise ValueError(

@@ -87,13 +87,14 @@ class BinCP(Configured):
     passes : None, "auto" or a number of at least 1, optional
         How many forward passes a test input may cost. By default it costs all m' draws: a label is
         decided by its count of all of them. Otherwise draws are made and looked at one by one, and
-        each label is decided as soon as its count is far enough from the line, which takes a few
-        passes for about the same sets. A number is the most passes on average, in the reference
-        population that rules are compared in; real inputs may take more or fewer. With "auto" the
-        library weighs passes against the size of the sets, and falls back on all m' draws where
-        early stopping has no proof: with `tau`, and with the other corrections, for which a number
-        is refused. A rule is made for one way of testing: counts of all m' draws decide nothing
-        where it stops early.
+        each label is decided as soon as its count is far enough from the line l k / m' after l
+        draws, which takes a few passes for about the same sets. A number is the most passes on
+        average, in the reference population that rules are compared in (the notes of `bincp.Plan`
+        have it); real inputs may take more or fewer, and a budget of m' or more binds nothing.
+        With "auto" the library weighs passes against the size of the sets, and falls back on all
+        m' draws where early stopping has no proof: with `tau`, and with the other corrections, for
+        which a number is refused. A rule is made for one way of testing: counts of all m' draws
+        decide nothing where it stops early.
 
     Attributes
     ----------

@@ -227,10 +227,13 @@ class Plan:
         if self.min_count == 0:
             return "(tau = -inf)"
         if self.rank is None:
-            return "(tau: by the losses of the points' counts)"
+            return (
+                "(tau: the largest at which the losses of the n points, with the highest loss once "
+                "more,\nadd up to at most alpha (n + 1); see the notes of BinCP)"
+            )
         return (
-            f"(tau: of the points' scores with rank t = {self.success_rank} from above, the one "
-            f"with rank j = {self.rank} from below)"
+            f"(tau: each point gives its t-th largest score, t = {self.success_rank}; the j-th "
+            f"smallest of these, j = {self.rank})"
         )
 
     def _draw(self, axes: "Axes") -> None:
@@ -331,7 +334,7 @@ def plan(
     >>> print(plan)
     n = 200 calibration points with m = 64 scores each, m' = 64 at prediction, alpha = 1/10
     a label will be in the set iff at least k = 27 of its m' = 64 scores reach tau
-    (tau: of the points' scores with rank t = 40 from above, the one with rank j = 20 from below)
+    (tau: each point gives its t-th largest score, t = 40; the j-th smallest of these, j = 20)
     <BLANKLINE>
     correction                               k   k / m'  wrong labels   passes
     mixture                                 27   0.4219        0.2167       64

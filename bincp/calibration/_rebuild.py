@@ -1,6 +1,8 @@
 """A certificate made again from its description, where it is one that bincp knows by itself."""
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -10,6 +12,7 @@ from bincp import balls, smoothing
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._loss_proof import proves
+from bincp.calibration._risk_rule import RiskRule
 from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate, certify, registered
 from bincp.errors import CertificateError
@@ -18,7 +21,7 @@ from bincp.errors import CertificateError
 _TOLERANCE = 1e-9
 
 
-def certificate_of(rule: DecisionRule | ClassRules) -> Certificate | None:
+def certificate_of(rule: DecisionRule | ClassRules | RiskRule) -> Certificate | None:
     """Return the certificate that a rule was made with, None if it cannot be known.
 
     It is known where the description names a pair of classes of bincp with their parameters, and
@@ -30,22 +33,27 @@ def certificate_of(rule: DecisionRule | ClassRules) -> Certificate | None:
         If the certificate of the pair proves less than the rule took from it, or the losses do not
         pay for the refusals of the test.
     """
+    rules: Sequence[DecisionRule | RiskRule]
     rules = rule.made if isinstance(rule, ClassRules) else [rule]
     certificate = _described(rules[0].certificate)
     if certificate is None:
         return None
     # Classes of equal size have equal losses: each pair is proven once.
-    paid = {(one.losses, one.tests) for one in rules if one.losses is not None}
+    paid = {
+        (one.losses, one.tests)
+        for one in rules
+        if isinstance(one, DecisionRule) and one.losses is not None
+    }
     for losses, test in paid:
         _check_losses(losses, test, certificate)
     gives = [_gives(certificate, one) for one in rules]  # each is checked, also after a no
     return certificate if all(gives) else None
 
 
-def _gives(certificate: Certificate, rule: DecisionRule) -> bool:
+def _gives(certificate: Certificate, rule: DecisionRule | RiskRule) -> bool:
     """Whether a certificate has the value that a rule took; a smaller one is refused."""
-    if rule.certified_p is None:
-        return True
+    if rule.certified_p is None or (rule.certified_p == 0 and rule.tau == -math.inf):
+        return True  # no value was taken: losses do without, and every label was accepted
     start = rule.p if rule.p_lower is None else rule.p_lower
     assert start is not None
     certified = min(certificate.lower(start), start)

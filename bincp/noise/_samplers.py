@@ -139,7 +139,8 @@ def check_inputs(sampler: Sampler, x: npt.NDArray[Any]) -> None:
         known = " or ".join(sampler.dtypes)
         raise ValueError(f"`x` must be {known} ({hint}), got {x.dtype}")
     if x.ndim < 2 or x.size == 0:
-        raise ValueError(f"`x` must have shape (n, ...) and not be empty, got {x.shape}")
+        cure = "; one input alone is x[None]" if x.ndim == 1 and x.size else ""
+        raise ValueError(f"`x` must have shape (n, ...) and not be empty, got {x.shape}{cure}")
     if x.size // len(x) > _noise.MAX_LENGTH:
         raise ValueError(f"`x` must have fewer than 2**34 elements an input, got {x.shape}")
     sampler.check(x)
