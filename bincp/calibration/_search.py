@@ -388,9 +388,24 @@ def is_valid(setup: Setup, test: LabelTest, t: int, rank: int) -> bool:
 @lru_cache(256)
 def choose_rule(setup: Setup, price: Price) -> Rule:
     """Return the best rule for a setup and a price."""
-    if not price.early or setup.m_test <= MOST_EARLY_DRAWS:
+    if not price.early:
         return Search(setup, price).best()
-    found = Search(replace(setup, m_test=MOST_EARLY_DRAWS), price).best()
-    if found.test.spread is None:  # every label is accepted
+    found = _of_fewer_draws(setup, price, min(MOST_EARLY_DRAWS, setup.m_test))
+    budget = price.passes
+    if budget is None or budget >= setup.m_test or found.cost(price) < _OVER_BUDGET:
+        return found
+    # The search can miss what is useful within the budget; so few draws keep to it for certain.
+    few = min(int(budget), MOST_EARLY_DRAWS)
+    return min(found, _of_fewer_draws(setup, price, few), key=lambda rule: rule.cost(price))
+
+
+def _of_fewer_draws(setup: Setup, price: Price, most: int) -> Rule:
+    """Return the best rule that needs no more than so many of the m' draws."""
+    found = Search(replace(setup, m_test=most), price).best()
+    if most == setup.m_test:
+        return found
+    if found.is_trivial:
         return replace(found, test=replace(found.test, m_test=setup.m_test))
-    return replace(found, test=replace(found.test, spare=setup.m_test - MOST_EARLY_DRAWS))
+    spread = found.test.spread or _SPREADS[0]  # a single draw decides by any spread below 1
+    test = replace(found.test, spread=spread, spare=setup.m_test - most)
+    return replace(found, test=test)
