@@ -197,11 +197,11 @@ class BinCP(Configured):
 
     *Passes of real inputs.* A budget of passes is kept on average in the reference population, not
     on your data. In ``benchmarks/study/EARLY.md`` inputs took .49 to 1.8 times as many passes: .83
-    times on average on MNIST, 1.14 on CIFAR-10 with sigma = 0.25, 1.37 with sigma = 0.5; larger sets
-    take more. So measure
-    on separate inputs what yours take: ``forward_passes`` of `bincp.sampling.PredictionSets`, or
-    the largest of the `exits` of an input in a `SequentialTracker`. Then ask for a smaller budget
-    where it is too much, or for fewer `n_test_samples`, which no input exceeds.
+    times on average on MNIST, 1.14 on CIFAR-10 with sigma = 0.25 and 1.37 with sigma = 0.5; larger
+    sets take more. So measure on separate inputs what yours take: ``forward_passes`` of
+    `bincp.sampling.PredictionSets`, or the largest of the `exits` of an input in a
+    `SequentialTracker`. Then ask for a smaller budget where it is too much, or for fewer
+    `n_test_samples`, which no input exceeds.
 
     Threads may predict with one object at the same time. They may also predict while another
     thread calibrates it: `calibrate` replaces the whole decision rule at once, at its end, so each
