@@ -97,8 +97,8 @@ class RobustRiskControl(Certified):
         Certified lower bound under attack, at `p_lower_`, or at `p_` where there is none; 0 where
         every label is accepted.
     total_loss_ : Fraction or None
-        Sum of the losses of the calibration points, for the sets before the certificate widens
-        them; None where the calibration set is too small for alpha.
+        Sum of the losses of the calibration points that decided: at most alpha (n + 1) - 1, less
+        what is spent on sampling. None where the calibration set is too small for alpha.
     n_calibration_, n_classes_, n_samples_, n_test_samples_ : int or None
         n, K, m and m'.
     dtype_ : str or None
@@ -130,10 +130,10 @@ class RobustRiskControl(Certified):
     ``SequentialRule.curtailed(rule.min_count_, rule.n_test_samples_)`` stop there and give the same
     sets. Other boundaries have no proof here: a confidence bound is for the count of all draws.
 
-    Threads may predict with one object at the same time. They may also predict while another
-    thread calibrates it: the rule is replaced as a whole, at the end, so each prediction is made by
-    the old rule or by the new one. Several attributes that are read one after the other may belong
-    to two rules then.
+    Threads may predict with one object, and save it, at the same time, also while another thread
+    calibrates it: the rule is replaced as a whole, at the end, so each prediction and each file is
+    made by the old rule or by the new one. Several attributes that are read one after the other may
+    belong to two rules then.
 
     References
     ----------

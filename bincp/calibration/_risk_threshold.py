@@ -29,8 +29,8 @@ def largest_threshold(
 ) -> Threshold:
     """Return the largest value v with sum_i loss_i({values_i >= v}) + 1 <= level (n + 1).
 
-    -inf, without a sum, if there is none. The sets change at values only, and the loss grows with v. A string is
-    the false-negative rate.
+    -inf, without a sum, if there is none. The sets change at values only, and the loss grows with
+    v. A string is the false-negative rate.
     """
     true = as_members("labels", labels)
     if true.shape != values.shape:
