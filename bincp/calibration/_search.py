@@ -270,9 +270,9 @@ class Search:
     def _by_losses(
         self, test: LabelTest, v: Array, accepted: Array, prices: Array
     ) -> Iterator[tuple[Rule, float]]:
-        for losses in self._cells.fitted(v[1:], prices):
-            if found := self._scored(losses, accepted, self._few_levels):
-                yield Rule(test, found[0], 1.0, losses=losses), found[1]
+        losses = self._cells.likely(v[1:], prices)
+        if found := self._scored(losses, accepted, self._few_levels):
+            yield Rule(test, found[0], 1.0, losses=losses), found[1]
 
     def _by_rank(self, t: int, rank: int) -> Array:
         share = max(1, round(t * self._fitted / self._setup.m))
