@@ -196,8 +196,8 @@ class BinCP(Configured):
     quantile is for ranks: Bentkus's inequality asks for the level delta / e instead of delta.
 
     *Passes of real inputs.* A budget of passes is kept on average in the reference population, not
-    on your data. In ``benchmarks/study/EARLY.md`` inputs took .49 to 1.8 times as many passes: .83
-    times on average on MNIST, 1.14 on CIFAR-10 with sigma = 0.25 and 1.37 with sigma = 0.5; larger
+    on your data. In ``benchmarks/study/EARLY.md`` inputs took .49 to 1.8 times as many passes: .80
+    times on average on MNIST, 1.13 on CIFAR-10 with sigma = 0.25 and 1.36 with sigma = 0.5; larger
     sets take more. So measure on separate inputs what yours take: ``forward_passes`` of
     `bincp.sampling.PredictionSets`, or the largest of the `exits` of an input in a
     `SequentialTracker`. Then ask for a smaller budget where it is too much, or for fewer
