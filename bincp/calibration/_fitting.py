@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import Scores, round_to
 from bincp._utils.levels import conformal_rank, float_below, success_rank
+from bincp._utils.validation import MAX_COUNT
 from bincp.calibration._clopper_pearson import CountRule
 from bincp.calibration._counted import bound_error, count_rule, counted_rule
 from bincp.calibration._decision_rule import DecisionRule, Settings
@@ -134,7 +135,7 @@ def _fit_mixture(task: Task) -> DecisionRule:
 def price_of(settings: Settings) -> Price:
     """Return what a test input may cost under these settings."""
     budget = settings.passes
-    limit = float(budget) if isinstance(budget, Fraction) else None
+    limit = float(min(budget, Fraction(MAX_COUNT))) if isinstance(budget, Fraction) else None
     return Price(settings.stops_early, limit if settings.stops_early else None)
 
 

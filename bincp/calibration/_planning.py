@@ -95,7 +95,9 @@ class Plan:
     label reaches tau with probability Phi(z). For true labels z is Gaussian with a standard
     deviation of 3, for wrong ones it is 6 lower on average with a standard deviation of 2. Three
     wrong labels compete for the passes of an input. Its numbers order rules. Those of real data
-    differ: an easy task has smaller sets and takes fewer passes.
+    differ: an easy task has smaller sets and takes fewer passes. `wrong_labels` and
+    `expected_passes` are of this population; `worst_draws` holds for every label of any data. The
+    notes of `BinCP` say what real inputs took, and how to measure it.
 
     Examples
     --------

@@ -533,7 +533,7 @@ def decide_in_order(tests: Tests, scores: Scores, tau: npt.ArrayLike) -> BoolArr
     n, n_labels, m = scores.bits.shape
     accepted = np.empty((n, n_labels), np.uint8)
     threshold = round_to(scores.dtype, np.asarray(tau)[..., None])
-    step = max(1, _SCORES_AT_ONCE // (n_labels * m))
+    step = max(1, _SCORES_AT_ONCE // max(n_labels * m, 1))
     for start in range(0, n, step):
         part = slice(start, start + step)
         hits = np.ascontiguousarray(scores.rows(part).values() >= threshold)

@@ -25,6 +25,7 @@ from bincp.sampling._rules import (
     Rule,
     RuleSettings,
     calibrate,
+    check_fitted,
     check_rule,
     classes_of,
     is_calibrated,
@@ -79,10 +80,11 @@ class RobustClassifier:
     ball : Ball
         The perturbations to withstand, in the units of the tensor that gets the noise.
     rule : BinCP or MondrianBinCP, optional
-        The decision rule, in place of its settings: a `BinCP` or an object with its attributes and
-        its methods `calibrate`, `predict_set_from_counts` and `sequential_rule`; or a
-        `MondrianBinCP`, which covers each class. Its certificate
-        must be that of `smoothing` and `ball`. A rule that is calibrated already, such as one that
+        The decision rule, in place of its settings: a `BinCP`, or a `MondrianBinCP`, which covers
+        each class, or an object with the methods `calibrate`, `predict_set_from_counts` and
+        `sequential_rule` of `BinCP`, its `certificate_description` and its fitted attributes; where
+        all draws are counted, `boundaries_` is None. Its certificate must be that of `smoothing`
+        and `ball`. A rule that is calibrated already, such as one that
         `BinCP.load` read, predicts at once; `model` and `score` must then be those of its
         calibration, which the rule does not know. `calibrate` calibrates this very object.
     n_samples : int
@@ -343,6 +345,7 @@ class RobustClassifier:
         rule = self.rule  # one for the whole call, also if another is assigned meanwhile
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
+        check_fitted(rule)
         assert rule.n_test_samples_ is not None  # calibrated on samples
         boundaries = _boundaries(rule, sequential, curtail)
         schedule = check_looks(looks if curtail else [rule.n_test_samples_], rule.n_test_samples_)

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from bincp import BinCP
+from bincp import BinCP, plan
+from bincp._utils.arrays import as_scores
 from bincp.balls import L1, L2, Flips
 from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._curve import Curve
 from bincp.calibration._early_stopping import default_spread, largest_allowed_count
 from bincp.calibration._label_test import line_boundaries
-from bincp.calibration._sequential import SequentialRule, exit_probabilities
+from bincp.calibration._sequential import SequentialRule, decide_in_order, exit_probabilities
 from bincp.certificates import Certificate, certify
 from bincp.smoothing import Gaussian, SparseFlip, Uniform
 
@@ -507,3 +508,16 @@ class TestErrors:
         assert hash(rule) == hash(SequentialRule.curtailed(2, 2))
         assert rule != SequentialRule.curtailed(1, 2)
         assert repr(rule).startswith("SequentialRule(min_count=2, n_test_samples=2, ")
+
+
+def test_no_labels_have_empty_sets():
+    """Scores (n, 0, m') were divided by the size of their rows."""
+    tests = SequentialRule.curtailed(2, 4)
+    assert decide_in_order(tests, as_scores("scores", np.ones((3, 0, 4))), 0.5).shape == (3, 0)
+
+
+def test_a_budget_beyond_the_range_of_doubles_is_none():
+    certificate = certify(Gaussian(0.5), L2(0.25))
+    huge, many = (plan(certificate, n=50, m=4, passes=budget) for budget in (10**399, 10**9))
+    assert huge.boundaries == many.boundaries
+    assert huge.losses == many.losses
