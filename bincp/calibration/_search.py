@@ -34,7 +34,7 @@ PRICE_WITHIN_BUDGET = 0.01
 """The same where the passes keep to a budget, so that nothing is drawn for next to no gain."""
 
 MOST_EARLY_DRAWS = 64
-"""Labels that may be decided early get no more: counts of 256 draws make sets 3% smaller at most."""
+"""Labels that may be decided early get no more: counts of 256 make sets 3% smaller at most."""
 
 _SPREADS = tuple(
     Fraction(s, 20)
