@@ -213,7 +213,7 @@ def mills_problem() -> Problem:
 
 
 def inset_problem() -> Problem:
-    """The inset rho - |Phi^-1(exp(-rho^2 / 2))| from the rho of 1/2 to that of the smallest double."""
+    """The inset rho - |Phi^-1(exp(-rho^2 / 2))|, from t = 1/2 to the smallest double."""
 
     def f(rho: mpf) -> mpf:
         return rho - abscissa(mp.exp(-rho * rho / 2))
