@@ -16,6 +16,7 @@ class Sampler(ABC):
     """How one smoothing scheme makes noisy rows from inputs and keys; it keeps no state."""
 
     dtypes: tuple[str, ...] = ("float32", "float64")  # of inputs
+    shared: bool = True  # whether several threads may fill rows at once
 
     @abstractmethod
     def check(self, x: FloatArray) -> None:
