@@ -66,7 +66,12 @@ static ALWAYS_INLINE scaled reduced(double x)
     return (scaled){(x - k * LOG_2_HIGH) - k * LOG_2_LOW, k};
 }
 
-/* exp(x) for |x| < 5600, off by 2.4 units and |x| units. Beyond, up to 2^50, it is finite. */
+/* exp_scaled is off by so many units for |x| < 5600, where k log 2 cancels without rounding: the
+ * remainder r, at most .35, is off by .35 of u; the series by .4 and a rounding of .25, and the last sum
+ * by 1, where the sum itself is .7 to 1.42. */
+#define EXP_UNITS 2.4
+
+/* exp(x) for |x| < 5600. Beyond, up to 2^50, it is finite. */
 static ALWAYS_INLINE scaled exp_scaled(double x)
 {
     const scaled rest = reduced(x);
@@ -91,7 +96,13 @@ static ALWAYS_INLINE scaled split(double w)
     return (scaled){double_of(bits_of(w) - (biased << 52) + bias), k};
 }
 
-/* log(value 2^k), off by 2.4 units for numbers up to 1/2, and by 5 units everywhere. */
+/* log_scaled is off by so many units where its number is at most 1/2, and so many everywhere. The
+ * logarithm of the value is off by 3.2: 2 for the quotient z, 1 for the last sum. Up to 1/2 it is at
+ * most a third of the result, to which the two sums with k log 2 add 1.3; else it may be as large. */
+#define TAIL_LOG_UNITS 2.4
+#define LOG_UNITS 5.0
+
+/* log(value 2^k). */
 static ALWAYS_INLINE double log_scaled(scaled w)
 {
     static const double c[] = {

@@ -252,12 +252,12 @@ static ALWAYS_INLINE void shift_all(const double *p, size_t n, double shift, dou
     }
 }
 
-CLONES_V4 static void fill_down(const double *p, size_t n, double shift, double *out)
+CLONES_V4 static void fill_normal_down(const double *p, size_t n, double shift, double *out)
 {
     shift_all(p, n, shift, out, DOWN);
 }
 
-CLONES_V4 static void fill_up(const double *p, size_t n, double shift, double *out)
+CLONES_V4 static void fill_normal_up(const double *p, size_t n, double shift, double *out)
 {
     shift_all(p, n, shift, out, UP);
 }
@@ -267,7 +267,7 @@ void bincp_normal_shift_down_fill(const double *p, size_t n, double shift, doubl
     if (shift == 0.0) {
         fill_unmoved(p, n, out);
     } else {
-        fill_down(p, n, shift, out);
+        fill_normal_down(p, n, shift, out);
     }
 }
 
@@ -276,7 +276,7 @@ void bincp_normal_shift_up_fill(const double *p, size_t n, double shift, double 
     if (shift == 0.0) {
         fill_unmoved(p, n, out);
     } else {
-        fill_up(p, n, shift, out);
+        fill_normal_up(p, n, shift, out);
     }
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from support import ROOT
 
-SOURCES = [
+BOUNDS = [
     "tests/c/bounds.c",
     "csrc/numerics/binomial.c",
     "csrc/numerics/normal.c",
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc and no clang")
 
 def built(compiler: str, flags: list[str], program: Path) -> Path:
     command = [compiler, "-std=c11", "-ffp-contract=off", *flags, "-Icsrc", "-Ibincp/include"]
-    subprocess.run([*command, *SOURCES, "-o", program, "-lm"], cwd=ROOT, check=True)
+    subprocess.run([*command, *BOUNDS, "-o", program, "-lm"], cwd=ROOT, check=True)
     return program
 
 
