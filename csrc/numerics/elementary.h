@@ -45,6 +45,27 @@ typedef struct scaled {
     double value, k;
 } scaled;
 
+/* exp(r) - 1 for |r| <= .35 */
+static ALWAYS_INLINE double exp_less_one(double r)
+{
+    static const double c[] = {
+        0x1.000000000000bp-1,  0x1.5555555555561p-3,  0x1.55555555503bcp-5,  0x1.111111110d7c2p-7,
+        0x1.6c16c1850d6bbp-10, 0x1.a01a01ba7149cp-13, 0x1.a01997ebad076p-16, 0x1.71dde0aa998a1p-19,
+        0x1.28af391684f9ep-22, 0x1.af8448a197d0bp-26,
+    };
+    const double square = r * r, fourth = square * square;
+    const double series = four_terms(c, r, square)
+                          + fourth * (four_terms(c + 4, r, square) + fourth * (c[8] + c[9] * r));
+    return r + square * series;
+}
+
+/* x = k log 2 + value, with an integer k; the value is in [-.35, .35] for |x| < 5600. */
+static ALWAYS_INLINE scaled reduced(double x)
+{
+    const double k = (x * LOG2_E + ROUNDER) - ROUNDER;
+    return (scaled){(x - k * LOG_2_HIGH) - k * LOG_2_LOW, k};
+}
+
 /* exp_scaled is off by so many units for |x| < 5600, where k log 2 cancels without rounding: the
  * remainder r, at most .35, is off by .35 of u; the series by .4 and a rounding of .25, and the last sum
  * by 1, where the sum itself is .7 to 1.42. */
@@ -53,17 +74,8 @@ typedef struct scaled {
 /* exp(x) for |x| < 5600. Beyond, up to 2^50, it is finite. */
 static ALWAYS_INLINE scaled exp_scaled(double x)
 {
-    static const double c[] = {
-        0x1.000000000000bp-1,  0x1.5555555555561p-3,  0x1.55555555503bcp-5,  0x1.111111110d7c2p-7,
-        0x1.6c16c1850d6bbp-10, 0x1.a01a01ba7149cp-13, 0x1.a01997ebad076p-16, 0x1.71dde0aa998a1p-19,
-        0x1.28af391684f9ep-22, 0x1.af8448a197d0bp-26,
-    };
-    const double k = (x * LOG2_E + ROUNDER) - ROUNDER;
-    const double r = (x - k * LOG_2_HIGH) - k * LOG_2_LOW;
-    const double square = r * r, fourth = square * square;
-    const double series = four_terms(c, r, square)
-                          + fourth * (four_terms(c + 4, r, square) + fourth * (c[8] + c[9] * r));
-    return (scaled){1.0 + (r + square * series), k};
+    const scaled rest = reduced(x);
+    return (scaled){1.0 + exp_less_one(rest.value), rest.k};
 }
 
 /* value 2^k, rounded once, for an integer k in [-1100, 1000]. */
