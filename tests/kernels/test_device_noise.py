@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
+from radius_words import differing  # noqa: E402
 from test_grid_noise import GOLDEN, columns_of_ties, integers, sha256, table_named  # noqa: E402
 
 import bincp  # noqa: E402
@@ -135,6 +137,14 @@ def test_inputs_of_any_layout():
                 np.testing.assert_array_equal(bits(found.contiguous()), bits(expected))
     keys = keys_of(2, rng)
     made.rows(keys, np.array([0, 1]), frozen)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_radii_have_the_bits_of_the_c_code():
+    """Of every 4099th word; `python tests/radius_words.py` takes all 2^32."""
+    found, _ = differing(4099, CPU, {"ours": _torch.radius_of, "none": lambda w: w.float()})
+    assert found["ours"] == 0
+    assert found["none"] > 10**6
 
 
 # ---- golden data ---------------------------------------------------------------------------------
@@ -294,10 +304,11 @@ def test_inputs_are_refused_as_on_the_host(scheme, x):
     assert messages[0] == messages[1]
 
 
-def test_inputs_that_the_host_takes_are_taken():
-    k = np.arange(-(2**20), 2**20 + 1)[None]
-    for dtype in (np.float32, np.float64):
-        check_tensor(sampler_of(Gaussian(1.0, grid=255)), torch.from_numpy((k / 255).astype(dtype)))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_all_points_of_the_grid_are_taken(dtype):
+    x = torch.arange(-(2**20), 2**20 + 1).to(dtype)[None] / 255
+    assert bool(_sampler._are_points(x, 255).all())
+    assert not bool(_sampler._are_points(x * (1 + 2**-20), 255).all())
 
 
 # ---- kernels -------------------------------------------------------------------------------------
