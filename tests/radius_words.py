@@ -1,6 +1,6 @@
 """Compare the radii of the Box-Muller transform in torch operations and kernels with the C code.
 
-    python tests/radius_words.py                  # all 2^32 words, on the CPU: an hour on a core
+    python tests/radius_words.py                  # all 2^32 words, on the CPU
     python tests/radius_words.py --device cuda    # torch operations and Triton's code, on a GPU
     python tests/radius_words.py --step 4099      # every 4099th word
 
