@@ -1,5 +1,6 @@
 """Prediction sets from a model in one object: sample, calibrate, count, decide."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -360,10 +361,10 @@ class RobustClassifier:
         job = Job.of(
             self.model, x, self.smoothing, n_samples, self._options, phase=phase, indices=indices
         )
-        dim = getattr(self.ball, "dim", None)
-        if dim is not None and job.x.size != dim * len(job.x):
+        dim, shape = getattr(self.ball, "dim", None), tuple(job.x.shape)
+        if dim is not None and math.prod(shape[1:]) != dim:
             raise ValueError(
-                f"`x` must have {dim} elements an input, as {self.ball}, got shape {job.x.shape}"
+                f"`x` must have {dim} elements an input, as {self.ball}, got shape {shape}"
             )
         return job if indices is not None else replace(job, ids=self._new_ids(phase, len(job.x)))
 
