@@ -105,8 +105,8 @@ def draw(
     Random numbers come from Philox4x32-10 [1]_, keyed by the seed, with (element, draw, id, phase)
     as its counter. Gaussians come from it by the Box-Muller transform with 32 bits for the radius
     (to 6.76 standard deviations), uniform noise on [-half_width, half_width] from one word an
-    element, Laplace noise from a sign and 31 bits (to 22.18 scales), flips by comparison with
-    probabilities resolved to 2**-64.
+    element, Laplace noise from a sign and 31 bits (to 22.18 scales), flips by comparison of up to
+    128 bits with their probabilities.
 
     The other additive noise is computed in float64 and rounded last. Pareto noise is a quantile of
     a number of 53 bits, Expp a uniform number times a random width; their coordinates are
