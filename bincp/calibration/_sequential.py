@@ -289,6 +289,13 @@ class SequentialRule:
         accepting, rejecting = self._earliest
         return int(min(accepting[0], rejecting[0]))
 
+    @cached_property
+    def max_draws(self) -> int:
+        """Number of draws after which every label is decided; those up to m' are to spare."""
+        draws = np.arange(self.n_test_samples + 1)
+        open_counts = np.maximum(self.reject + 1, 0) <= np.minimum(self.accept - 1, draws)
+        return int(np.argmin(open_counts))
+
     def _at(self, p: ArrayLike, which: int) -> Any:
         values = as_probabilities("p", p)
         flat = values.ravel()

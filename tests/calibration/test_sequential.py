@@ -19,7 +19,7 @@ from bincp.balls import L1, L2, Flips
 from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._curve import Curve
 from bincp.calibration._early_stopping import default_spread, largest_allowed_count
-from bincp.calibration._label_test import line_boundaries
+from bincp.calibration._label_test import line_boundaries, prolonged
 from bincp.calibration._sequential import SequentialRule, decide_in_order, exit_probabilities
 from bincp.certificates import Certificate, certify
 from bincp.smoothing import Gaussian, SparseFlip, Uniform
@@ -122,6 +122,15 @@ class TestProbabilities:
             assert exit_probabilities(rule, small, rest)[1] == pytest.approx(
                 float(accepted), rel=1e-13
             )
+
+    def test_every_label_is_decided_after_the_most_draws(self):
+        for spread in (Fraction(1, 2), Fraction(6, 5), 8):
+            short = boundaries(5, 10, spread)
+            rule = prolonged(short, 30)
+            exits = [play(short, path)[1] for path in itertools.product((0, 1), repeat=10)]
+            assert max(exits) <= rule.max_draws == short.max_draws <= 10
+        assert boundaries(5, 10, 8).max_draws == 10
+        assert SequentialRule.curtailed(0, 9).max_draws == 0
 
     @pytest.mark.parametrize("m", [1, 2, 7, 64, 300, 2000])
     def test_curtailment_is_the_binomial_tail(self, m):
