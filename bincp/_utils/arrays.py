@@ -79,6 +79,14 @@ def _to_bfloat16(value: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return np.asarray(result, dtype=np.float32)
 
 
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a copy that nobody can make writeable again, for its memory is that of bytes.
+
+    The array must not be empty.
+    """
+    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+
+
 def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
     """Return ``value`` as a NumPy array; only bfloat16 tensors and lists are copied."""
     if is_tensor(value):

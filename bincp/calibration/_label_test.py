@@ -17,6 +17,9 @@ from bincp._core._mixture import failures
 from bincp.calibration._curve import Array, Curve
 from bincp.calibration._sequential import SequentialRule, exit_probabilities
 
+MOST_EARLY_DRAWS = 64
+"""Labels that may be decided early get no more: counts of 256 make sets 3% smaller at most."""
+
 
 @dataclass(frozen=True)
 class LabelTest:

@@ -13,9 +13,10 @@ from fractions import Fraction
 
 from bincp._core._binomial import cp_upper
 from bincp._utils.bisection import last_integer
-from bincp._utils.levels import conformal_rank, float_below
+from bincp._utils.levels import conformal_rank, float_below, success_rank
 from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._curve import Curve
+from bincp.calibration._decision_rule import Settings
 from bincp.certificates import Certificate
 
 
@@ -58,6 +59,12 @@ class Setup:
         """Return the condition of the p-fixed rule with these ranks, on the usual grid if None."""
         grid = self.curve(t) if curve is None else curve
         return MeanFailure(grid, t, self.m, self.share(rank), self.alpha)
+
+
+def setup_of(certificate: Certificate, settings: Settings, n: int, m: int, m_test: int) -> Setup:
+    """Return what the mixture correction may use under these settings before it sees a score."""
+    t = None if settings.p is None else success_rank(settings.p, m)
+    return Setup(certificate, n, m, m_test, settings.alpha, settings.delta, t)
 
 
 def share_of_failures(rank: int, n: int, delta: Fraction | None = None) -> Fraction:

@@ -21,8 +21,9 @@ from bincp.calibration._bincp import BinCP
 from bincp.calibration._clopper_pearson import uncorrected_rule
 from bincp.calibration._counted import counted_rule, wrong_labels
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._fitting import price_of, setup_of
+from bincp.calibration._fitting import price_of
 from bincp.calibration._label_test import LabelTest
+from bincp.calibration._mixture import setup_of
 from bincp.calibration._search import choose_rule
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._triviality import trivial_cause

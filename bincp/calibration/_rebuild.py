@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -12,6 +12,7 @@ from bincp import balls, smoothing
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._loss_proof import proves
+from bincp.calibration._rank_proof import ranks_allow
 from bincp.calibration._risk_rule import RiskRule
 from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate, certify, registered
@@ -30,8 +31,8 @@ def certificate_of(rule: DecisionRule | ClassRules | RiskRule) -> Certificate | 
     Raises
     ------
     ValueError
-        If the certificate of the pair proves less than the rule took from it, or the losses do not
-        pay for the refusals of the test.
+        If the certificate of the pair proves less than the rule took from it, or the losses or
+        ranks of the mixture correction do not allow the test.
     """
     rules: Sequence[DecisionRule | RiskRule]
     rules = rule.made if isinstance(rule, ClassRules) else [rule]
@@ -47,6 +48,9 @@ def certificate_of(rule: DecisionRule | ClassRules | RiskRule) -> Certificate | 
     for losses, test in paid:
         _check_losses(losses, test, certificate)
     gives = [_gives(certificate, one) for one in rules]  # each is checked, also after a no
+    ranked = [one for one in rules if isinstance(one, DecisionRule) and _takes_ranks(one)]
+    for one in {_ranks_of(one): one for one in ranked}.values():
+        _check_ranks(one, certificate)
     return certificate if all(gives) else None
 
 
@@ -70,6 +74,26 @@ def _check_losses(losses: tuple[int, ...], test: SequentialRule, certificate: Ce
         raise ValueError(
             "`losses_` must pay for the refusals of `min_count_` or `boundaries_` under "
             f"{certificate!r}, got losses that do not"
+        )
+
+
+def _takes_ranks(rule: DecisionRule) -> bool:
+    """Whether ranks must allow the test: with bounds on probabilities the count follows of them."""
+    return rule.is_sampled and rule.losses is None and rule.settings.correction == "mixture"
+
+
+def _ranks_of(rule: DecisionRule) -> Hashable:
+    """Return all that decides whether ranks allow the test, of rules with common settings."""
+    return rule.n_calibration, rule.success_rank, rule.rank, rule.min_count, rule.boundaries
+
+
+def _check_ranks(rule: DecisionRule, certificate: Certificate) -> None:
+    if not ranks_allow(rule, certificate):
+        test = "`min_count_`" if rule.boundaries is None else "`boundaries_`"
+        raise ValueError(
+            f"{test} must be what `rank_` and `success_rank_` allow under {certificate!r} for "
+            f"alpha and n, got k = {rule.min_count} with j = {rule.rank} and "
+            f"t = {rule.success_rank}, which do not keep the coverage"
         )
 
 

@@ -19,22 +19,19 @@ import numpy.typing as npt
 from bincp._core._mixture import point_envelope
 from bincp._utils.bisection import last_integer
 from bincp.calibration import _wide_reference as population
-from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._curve import Array, Curve
-from bincp.calibration._label_test import LabelTest, refusals_by_count
+from bincp.calibration._label_test import MOST_EARLY_DRAWS, LabelTest, refusals_by_count
 from bincp.calibration._loss_fitting import FITTED_SAMPLES, Cells, extended, falling
 from bincp.calibration._loss_proof import proves
 from bincp.calibration._losses import UNIT, Losses, accept_all
-from bincp.calibration._mixture import Setup, count_without_attack
+from bincp.calibration._mixture import Setup
+from bincp.calibration._rank_proof import is_valid
 
 PRICE = 0.05
 """How much of the wrong labels a test may add to save its share of the passes: log against log."""
 
 PRICE_WITHIN_BUDGET = 0.01
 """The same where the passes keep to a budget, so that nothing is drawn for next to no gain."""
-
-MOST_EARLY_DRAWS = 64
-"""Labels that may be decided early get no more: counts of 256 make sets 3% smaller at most."""
 
 _SPREADS = tuple(
     Fraction(s, 20)
@@ -367,22 +364,6 @@ def _last_near(holds: Callable[[int], bool], low: int, high: int) -> int:
     while low + step <= high and holds(low + step):
         low, step = low + step, 2 * step
     return last_integer(holds, low + 1, min(low + step - 1, high))
-
-
-def is_valid(setup: Setup, test: LabelTest, t: int, rank: int) -> bool:
-    """Whether ranks are shown to allow a test, on a grid that is refined where it decides."""
-    condition: MeanFailure | None = setup.condition(t, rank)
-    assert condition is not None
-    if test.spread is None and test.k <= count_without_attack(setup, t, rank, condition.curve):
-        return True
-    while condition is not None:
-        v = test.worst_refusals(condition.curve)
-        if condition.allows(v):
-            return True
-        parts = condition.parts(v)
-        finer = None if parts is None else condition.curve.divided(parts)
-        condition = None if finer is None else condition.on(finer)
-    return False
 
 
 @lru_cache(256)
