@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores
-from bincp._utils.levels import Level, check_level, conformal_rank, success_rank
+from bincp._utils.levels import Level, check_level, conformal_rank, shown, success_rank
 from bincp._utils.validation import check_threshold
 from bincp.calibration import _storage
 from bincp.calibration._arguments import (
@@ -527,7 +527,7 @@ def _warn_if_trivial(rule: RiskRule, better: Fraction | None) -> None:
     if rule.tau == -math.inf:
         cause = (
             f"n = {rule.n_calibration} calibration points are too few for "
-            f"alpha = {float(rule.settings.alpha):g}, or have too few finite scores"
+            f"alpha = {shown(rule.settings.alpha)}, or have too few finite scores"
         )
     elif better is not None:
         assert rule.settings.p is not None

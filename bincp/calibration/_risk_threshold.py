@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_array, where
+from bincp._utils.levels import shown
 from bincp.metrics import as_members, exact_false_negative_rates, false_negative_rate
 
 Sets: TypeAlias = npt.NDArray[np.bool_]
@@ -41,7 +42,7 @@ def largest_threshold(
     at_low, at_high = _losses(loss, every, true), _losses(loss, none, true)
     if Fraction(float(at_low.max())) > level:
         raise ValueError(
-            f"`loss` must be at most {float(level):g}, alpha less what is spent on sampling, "
+            f"`loss` must be at most {shown(level)}, alpha less what is spent on sampling, "
             f"where every label is in the set, got {at_low.max()}"
         )
     low, high = -1, len(candidates)  # the sets of all labels, and none

@@ -30,6 +30,7 @@ from bincp.sampling._rules import (
     check_rule,
     classes_of,
     is_calibrated,
+    snapshot,
 )
 from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
@@ -127,8 +128,10 @@ class RobustClassifier:
     the guarantee of each input, but an adversary may have seen the noise: give each its own seed.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. The
-    module is in evaluation mode until the last of them is done. No thread may calibrate, or change
-    the module (its weights, mode or device), while another one predicts.
+    module is in evaluation mode until the last of them is done. A rule may be calibrated meanwhile:
+    each call of `predict` keeps to the `BinCP` or `MondrianBinCP` that it found at its start. No
+    thread may calibrate a rule of another class, or change the module (its weights, mode or
+    device), while another one predicts.
 
     Examples
     --------
@@ -343,7 +346,7 @@ class RobustClassifier:
             As in `sample_scores`; if `sequential` or `curtail` does not fit the rule, as above; or
             if `looks` is not "doubling" or increasing numbers from 1 on.
         """
-        rule = self.rule  # one for the whole call, also if another is assigned meanwhile
+        rule = snapshot(self._rule)  # also if it is calibrated or another is assigned meanwhile
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
         check_fitted(rule)

@@ -1,5 +1,6 @@
 """The decision rule of a classifier: its interface, its settings, the check of its certificate."""
 
+import copy
 from typing import Any, Protocol, TypedDict
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
-from bincp.calibration import MondrianBinCP
+from bincp.calibration import BinCP, MondrianBinCP
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
 
@@ -86,6 +87,14 @@ def classes_of(rule: Any) -> int | None:
 def is_calibrated(rule: Rule) -> bool:
     """Say if a rule is calibrated on sampled scores; one of exact probabilities has no count."""
     return getattr(rule, "min_count_", None) is not None
+
+
+def snapshot(rule: Rule) -> Rule:
+    """Return a rule that another thread cannot calibrate: one whole rule for one prediction.
+
+    Objects of other classes are taken as they are, for only they know how to be copied.
+    """
+    return copy.copy(rule) if isinstance(rule, BinCP | MondrianBinCP) else rule
 
 
 def check_fitted(rule: Any) -> None:
