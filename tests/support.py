@@ -15,6 +15,7 @@ from bincp.calibration import _fixed_tau
 from bincp.calibration._conditions import largest_count
 from bincp.calibration._mixture import Setup, count_without_attack
 from bincp.calibration._search import Price, Rule, choose_rule
+from bincp.calibration._storage import checksum
 from bincp.errors import CertificateError
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +36,18 @@ def import_benchmarks() -> None:
     """
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
+
+
+def content_of(path: Path) -> dict[str, Any]:
+    """Return the content of the file of a rule without its checksum."""
+    content: dict[str, Any] = json.loads(path.read_text())
+    del content["sha256"]
+    return content
+
+
+def forge(path: Path, content: dict[str, Any]) -> None:
+    """Write the file of a rule with the checksum of its content."""
+    path.write_text(json.dumps({**content, "sha256": checksum(content)}))
 
 
 def quiet(function: Callable[..., Any], *args: Any, **options: Any) -> Any:

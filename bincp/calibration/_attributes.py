@@ -7,7 +7,7 @@ from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 from bincp.calibration._decision_rule import Settings
 from bincp.certificates import Certificate
-from bincp.errors import CertificateError
+from bincp.errors import CertificateError, NotCalibratedError
 
 T = TypeVar("T")
 
@@ -80,6 +80,13 @@ class Certified:
                 f"make a new {name} to calibrate again"
             )
         return self.certificate
+
+    def _require_rule(self, before: str) -> Any:
+        """Return the rule, which calibration leaves there."""
+        rule = self._rule
+        if rule is None:
+            raise NotCalibratedError(f"call calibrate() before {before}")
+        return rule
 
 
 class Configured(Certified):

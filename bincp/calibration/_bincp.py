@@ -15,7 +15,6 @@ from bincp._utils.validation import check_integer, check_threshold
 from bincp.calibration import _storage
 from bincp.calibration._arguments import (
     check_calibration_shape,
-    check_label_shape,
     check_passes,
     check_test_samples,
 )
@@ -24,11 +23,16 @@ from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._early_stopping import default_spread, rederived
 from bincp.calibration._fitting import Task, fit, fit_exact
-from bincp.calibration._prediction import sets_from_counts, sets_from_scores
+from bincp.calibration._prediction import (
+    sampled,
+    sets_from_counts,
+    sets_from_probabilities,
+    sets_from_scores,
+)
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
-from bincp.errors import NotCalibratedError, TrivialSetWarning
+from bincp.errors import TrivialSetWarning
 
 __all__ = ["BinCP", "one_sample"]
 
@@ -423,7 +427,7 @@ class BinCP(Configured):
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        return sets_from_scores(self._calibrated(), scores)
+        return sets_from_scores(sampled(self._rule), scores)
 
     def predict_set_from_counts(
         self, counts: ArrayLike, *, n_samples: int
@@ -463,7 +467,7 @@ class BinCP(Configured):
         >>> rule.predict_set_from_counts([[50, 24, 23]], n_samples=50)
         array([[ True,  True, False]])
         """
-        return sets_from_counts(self._calibrated(), counts, n_samples)
+        return sets_from_counts(sampled(self._rule), counts, n_samples)
 
     def predict_set_exact(self, probabilities: ArrayLike) -> npt.NDArray[np.bool_]:
         """Return the prediction sets of inputs with exact probabilities.
@@ -488,12 +492,7 @@ class BinCP(Configured):
         --------
         See `calibrate_exact`.
         """
-        rule = self._rule
-        if rule is None or rule.is_sampled:
-            raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
-        values = as_probabilities("probabilities", probabilities)
-        check_label_shape("probabilities", values.shape, rule.n_classes)
-        return np.asarray(values >= rule.least)
+        return sets_from_probabilities(self._rule, probabilities)
 
     def sequential_rule(self, *, spread: Level | None = None) -> SequentialRule:
         """Return a test that stops drawing early and keeps the guarantee, for the same tau.
@@ -533,7 +532,7 @@ class BinCP(Configured):
         >>> rule.min_count_, sequential.min_count, sequential.n_test_samples
         (9, 6, 32)
         """
-        rule = self._calibrated()
+        rule = sampled(self._rule)
         assert rule.n_test_samples is not None
         if rule.settings.correction != "mixture":
             raise ValueError(
@@ -575,9 +574,7 @@ class BinCP(Configured):
         >>> (loaded.tau_, loaded.min_count_) == (rule.tau_, rule.min_count_)
         True
         """
-        if self._rule is None:
-            raise NotCalibratedError("call calibrate() before save()")
-        _storage.write(path, self._rule)
+        _storage.write(path, self._require_rule("save()"))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "BinCP":
@@ -630,13 +627,6 @@ class BinCP(Configured):
         check_calibration_shape(scores, "(n, m)")
         m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
         return fit(Task(certificate, self._settings, scores, m_test, n_classes))
-
-    def _calibrated(self) -> DecisionRule:
-        """Return the rule of a sampled calibration."""
-        rule = self._rule
-        if rule is None or not rule.is_sampled:
-            raise NotCalibratedError("call calibrate() before predicting from sampled scores")
-        return rule
 
 
 def _warn_if_trivial(rule: DecisionRule, certificate: Certificate) -> None:

@@ -23,7 +23,7 @@ from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan
-from bincp.errors import NotCalibratedError, TrivialSetWarning
+from bincp.errors import TrivialSetWarning
 
 __all__ = ["MondrianBinCP"]
 
@@ -220,7 +220,7 @@ class MondrianBinCP(Configured):
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        return sets_from_scores(self._calibrated("predicting"), scores)
+        return sets_from_scores(self._require_rule("predicting"), scores)
 
     def predict_set_from_counts(
         self, counts: ArrayLike, *, n_samples: int
@@ -261,7 +261,7 @@ class MondrianBinCP(Configured):
         array([[ True, False],
                [False,  True]])
         """
-        return sets_from_counts(self._calibrated("predicting"), counts, n_samples)
+        return sets_from_counts(self._require_rule("predicting"), counts, n_samples)
 
     def sequential_rule(self, *, spread: Level | None = None) -> tuple[SequentialRule, ...]:
         """Return a test for each class that stops drawing early and keeps the guarantee.
@@ -299,7 +299,7 @@ class MondrianBinCP(Configured):
         >>> bool((labels.exits < 16).all())
         True
         """
-        rules = self._calibrated("predicting")
+        rules: ClassRules = self._require_rule("predicting")
         if spread is None and rules.stops_early:
             return rules.tests
         return tuple(
@@ -339,7 +339,7 @@ class MondrianBinCP(Configured):
         >>> bool((loaded.tau_ == rule.tau_).all())
         True
         """
-        _storage.write(path, self._calibrated("save()"))
+        _storage.write(path, self._require_rule("save()"))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "MondrianBinCP":
@@ -370,8 +370,3 @@ class MondrianBinCP(Configured):
         See `save`.
         """
         return cls._with_rules(*_storage.read_as(ClassRules, path))
-
-    def _calibrated(self, before: str) -> ClassRules:
-        if self._rule is None:
-            raise NotCalibratedError(f"call calibrate() before {before}")
-        return self._rule

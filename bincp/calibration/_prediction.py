@@ -1,15 +1,16 @@
-"""Prediction with a decision rule: from the scores of every label, or from their counts."""
+"""Prediction with a decision rule: from scores of every label, their counts, or probabilities."""
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, as_counts, as_scores
+from bincp._utils.arrays import ArrayLike, as_counts, as_probabilities, as_scores
 from bincp._utils.validation import check_integer
 from bincp.calibration._arguments import check_label_shape, check_test_scores
 from bincp.calibration._sequential import Tests, decide_in_order
 from bincp.counting import decide
+from bincp.errors import NotCalibratedError
 
 
 class Rule(Protocol):
@@ -33,6 +34,27 @@ class Rule(Protocol):
     def n_test_samples(self) -> int | None: ...
     @property
     def dtype(self) -> str | None: ...
+
+
+class EitherRule(Protocol):
+    """The part of a rule that says whether it decides by counts or by exact probabilities."""
+
+    @property
+    def is_sampled(self) -> bool: ...
+    @property
+    def least(self) -> float: ...
+    @property
+    def n_classes(self) -> int | None: ...
+
+
+R = TypeVar("R", bound=EitherRule)
+
+
+def sampled(rule: R | None) -> R:
+    """Return the rule of a sampled calibration."""
+    if rule is None or not rule.is_sampled:
+        raise NotCalibratedError("call calibrate() before predicting from sampled scores")
+    return rule
 
 
 def sets_from_scores(rule: Rule, scores: ArrayLike) -> npt.NDArray[np.bool_]:
@@ -61,3 +83,14 @@ def sets_from_counts(rule: Rule, counts: ArrayLike, n_samples: int) -> npt.NDArr
     checked = as_counts("counts", counts, high=drawn)
     check_label_shape("counts", checked.shape, rule.n_classes)
     return np.asarray(checked >= rule.least)
+
+
+def sets_from_probabilities(
+    rule: EitherRule | None, probabilities: ArrayLike
+) -> npt.NDArray[np.bool_]:
+    """Return the sets (n, K) of inputs with exact probabilities (n, K)."""
+    if rule is None or rule.is_sampled:
+        raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
+    values = as_probabilities("probabilities", probabilities)
+    check_label_shape("probabilities", values.shape, rule.n_classes)
+    return np.asarray(values >= rule.least)

@@ -40,16 +40,12 @@ def certificate_of(rule: DecisionRule | ClassRules | RiskRule) -> Certificate | 
     if certificate is None:
         return None
     # Classes of equal size have equal losses: each pair is proven once.
-    paid = {
-        (one.losses, one.tests)
-        for one in rules
-        if isinstance(one, DecisionRule) and one.losses is not None
-    }
+    decisions = [one for one in rules if isinstance(one, DecisionRule)]
+    paid = {(one.losses, one.tests) for one in decisions if one.losses is not None}
     for losses, test in paid:
         _check_losses(losses, test, certificate)
     gives = [_gives(certificate, one) for one in rules]  # each is checked, also after a no
-    ranked = [one for one in rules if isinstance(one, DecisionRule) and _takes_ranks(one)]
-    for one in {_ranks_of(one): one for one in ranked}.values():
+    for one in {_ranks_of(one): one for one in decisions if _takes_ranks(one)}.values():
         _check_ranks(one, certificate)
     return certificate if all(gives) else None
 

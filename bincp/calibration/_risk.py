@@ -10,20 +10,22 @@ from fractions import Fraction
 from os import PathLike
 from typing import Any, Self, TypeVar
 
-import numpy as np
-
 from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores
 from bincp._utils.levels import Level, check_level, conformal_rank, shown, success_rank
 from bincp._utils.validation import check_threshold
 from bincp.calibration import _storage
 from bincp.calibration._arguments import (
     check_calibration_shape,
-    check_label_shape,
     check_test_samples,
 )
 from bincp.calibration._attributes import Certified, Shown, fitted
 from bincp.calibration._counted import count_rule, default_success_rank
-from bincp.calibration._prediction import sets_from_counts, sets_from_scores
+from bincp.calibration._prediction import (
+    sampled,
+    sets_from_counts,
+    sets_from_probabilities,
+    sets_from_scores,
+)
 from bincp.calibration._risk_rule import (
     CORRECTIONS,
     FALSE_NEGATIVE_RATE,
@@ -34,7 +36,7 @@ from bincp.calibration._risk_threshold import Loss, Sets, largest_threshold
 from bincp.calibration._triviality import better_p, too_small_p
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import kth_largest
-from bincp.errors import NotCalibratedError, TrivialSetWarning
+from bincp.errors import TrivialSetWarning
 
 T = TypeVar("T")
 
@@ -354,7 +356,7 @@ class RobustRiskControl(Certified):
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        return sets_from_scores(self._calibrated(), scores)
+        return sets_from_scores(sampled(self._rule), scores)
 
     def predict_set_from_counts(self, counts: ArrayLike, *, n_samples: int) -> Sets:
         """Return the prediction sets of inputs with exceedance counts.
@@ -392,7 +394,7 @@ class RobustRiskControl(Certified):
         >>> rule.predict_set_from_counts([[24, 23]], n_samples=50)
         array([[ True, False]])
         """
-        return sets_from_counts(self._calibrated(), counts, n_samples)
+        return sets_from_counts(sampled(self._rule), counts, n_samples)
 
     def predict_set_exact(self, probabilities: ArrayLike) -> Sets:
         """Return the prediction sets of inputs with exact probabilities.
@@ -413,12 +415,7 @@ class RobustRiskControl(Certified):
         ValueError
             If a probability is outside [0, 1] or NaN, or the shape is wrong.
         """
-        rule = self._rule
-        if rule is None or rule.is_sampled:
-            raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
-        values = as_probabilities("probabilities", probabilities)
-        check_label_shape("probabilities", values.shape, rule.n_classes)
-        return np.asarray(values >= rule.certified_p)
+        return sets_from_probabilities(self._rule, probabilities)
 
     # ---- storage ----------------------------------------------------------------------------
 
@@ -453,9 +450,7 @@ class RobustRiskControl(Certified):
         >>> (loaded.tau_, loaded.min_count_) == (rule.tau_, rule.min_count_)
         True
         """
-        if self._rule is None:
-            raise NotCalibratedError("call calibrate() before save()")
-        _storage.write(path, self._rule)
+        _storage.write(path, self._require_rule("save()"))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "RobustRiskControl":
@@ -499,13 +494,6 @@ class RobustRiskControl(Certified):
         self._rule = rule
         _warn_if_trivial(rule, better_p)
         return self
-
-    def _calibrated(self) -> RiskRule:
-        """Return the rule of a sampled calibration."""
-        rule = self._rule
-        if rule is None or not rule.is_sampled:
-            raise NotCalibratedError("call calibrate() before predicting from sampled scores")
-        return rule
 
     def _require_loss(self) -> str | Loss:
         if self._loss is None:

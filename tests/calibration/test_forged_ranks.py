@@ -1,6 +1,5 @@
 """Ranks are proven on load: a forged test that they do not allow is refused, whoever signed it."""
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ import bincp
 from bincp import balls, smoothing
 from bincp.calibration._label_test import line_boundaries
 from bincp.calibration._mixture import top_rank
-from bincp.calibration._storage import checksum
-from support import quiet
+from support import content_of, forge, quiet
 
 DELTA = 0.24  # the ball in units of the noise
 CERTIFICATE = bincp.certify(smoothing.Gaussian(0.5), balls.L2(DELTA / 2))
@@ -43,15 +41,9 @@ def saved(name: str, path: Path) -> dict[str, Any]:
     return content_of(path)
 
 
-def content_of(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text())
-    del content["sha256"]
-    return content
-
-
 def loads(path: Path, content: dict[str, Any], kind: type = bincp.BinCP) -> bool:
     """Whether a document with a true checksum loads; what refuses it must be the proof."""
-    path.write_text(json.dumps({**content, "sha256": checksum(content)}))
+    forge(path, content)
     try:
         kind.load(path)  # type: ignore[attr-defined]
     except ValueError as error:

@@ -9,8 +9,7 @@ import pytest
 
 import bincp
 from bincp import balls, smoothing
-from bincp.calibration._storage import checksum
-from support import quiet
+from support import content_of, forge, quiet
 
 CERTIFICATE = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.12))
 RNG = np.random.default_rng(0)
@@ -43,13 +42,7 @@ def calibrated(name, certificate=CERTIFICATE):
 def saved(name, path):
     """Return the content of a file without its checksum."""
     calibrated(name).save(path)
-    content = json.loads(path.read_text())
-    del content["sha256"]
-    return content
-
-
-def write(path, content):
-    path.write_text(json.dumps({**content, "sha256": checksum(content)}))
+    return content_of(path)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -143,7 +136,7 @@ def test_a_contradiction_in_one_class_is_found_and_the_class_named(
     content = saved(name, path)
     assert all(content["classes"][label][key] != value for key, value in fields.items())
     content["classes"][label].update(fields)
-    write(path, content)
+    forge(path, content)
     with pytest.raises(ValueError, match=re.escape(f"damaged, class {label}: {complaint}")):
         bincp.MondrianBinCP.load(path)
 
@@ -170,7 +163,7 @@ def test_a_wrong_layout_is_refused(change, complaint, tmp_path):
     path = tmp_path / "rules.json"
     content = saved("by itself", path)
     change(content)
-    write(path, content)
+    forge(path, content)
     with pytest.raises(ValueError, match=re.escape(f"damaged, {complaint}")):
         bincp.MondrianBinCP.load(path)
 
@@ -183,7 +176,7 @@ def test_rules_of_exact_probabilities_are_no_rules_of_classes(tmp_path):
     exact = json.loads((tmp_path / "exact.json").read_text())
     fields = {key: exact[key] for key in content["classes"][0]}
     content.update(classes=[fields, fields], n_samples_=None, n_test_samples_=None, dtype_=None)
-    write(path, content)
+    forge(path, content)
     with pytest.raises(ValueError, match="damaged, class 0: the fields of sampled"):
         bincp.MondrianBinCP.load(path)
 
@@ -194,7 +187,7 @@ def test_a_stronger_attack_than_the_rules_withstand_is_refused(name, tmp_path):
     path = tmp_path / "rules.json"
     content = saved(name, path)
     stronger = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.5))
-    write(path, {**content, "certificate": json.loads(json.dumps(stronger.describe()))})
+    forge(path, {**content, "certificate": json.loads(json.dumps(stronger.describe()))})
     with pytest.raises(ValueError, match=r"damaged, `(certified_p_|losses_)` must"):
         bincp.MondrianBinCP.load(path)
 
@@ -204,7 +197,7 @@ def test_a_class_without_points_cannot_take_the_rule_of_another(tmp_path):
     path = tmp_path / "rules.json"
     content = saved("p", path)
     content["classes"][4] = {**content["classes"][0], "n_calibration_": 5}
-    write(path, content)
+    forge(path, content)
     with pytest.raises(ValueError, match="damaged, class 4: `rank_` must be"):
         bincp.MondrianBinCP.load(path)
 

@@ -19,8 +19,7 @@ from scipy import stats
 
 import bincp
 from bincp import balls, smoothing
-from bincp.calibration._storage import checksum
-from support import golden, quiet
+from support import content_of, forge, golden, quiet
 
 CERTIFICATE = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.12))
 RNG = np.random.default_rng(0)
@@ -62,16 +61,10 @@ def path(tmp_path):
     return tmp_path / "risk.json"
 
 
-def content_of(name, path):
+def saved(name, path):
     """Return the content of a file without its checksum."""
     make(name).save(path)
-    content = json.loads(path.read_text())
-    del content["sha256"]
-    return content
-
-
-def write(path, content):
-    path.write_text(json.dumps({**content, "sha256": checksum(content)}))
+    return content_of(path)
 
 
 # ---- they come back ---------------------------------------------------------------------------
@@ -314,19 +307,19 @@ def test_a_path_must_be_a_path(wrong):
 
 @pytest.mark.parametrize("version", [2, 4, True, 3.0, "3", None])
 def test_other_versions(version, path):
-    write(path, {**content_of("by itself", path), "version": version})
+    forge(path, {**saved("by itself", path), "version": version})
     with pytest.raises(ValueError, match=rf"version must be 3, got {version!r}"):
         bincp.RobustRiskControl.load(path)
 
 
 @pytest.mark.parametrize("name", ["by itself", "exact"])
 def test_every_field_is_needed_and_no_other(name, path):
-    content = content_of(name, path)
+    content = saved(name, path)
     for field in content.keys() - {"format", "version"}:
-        write(path, {key: value for key, value in content.items() if key != field})
+        forge(path, {key: value for key, value in content.items() if key != field})
         with pytest.raises(ValueError, match=f"damaged, `{field}` is missing"):
             bincp.RobustRiskControl.load(path)
-    write(path, {**content, "rank_": 3})
+    forge(path, {**content, "rank_": 3})
     with pytest.raises(ValueError, match="damaged, 'rank_' is no field"):
         bincp.RobustRiskControl.load(path)
 
@@ -336,10 +329,10 @@ WRONG = [True, 1.5, -1, "x", "nan", "1e999999999", "0x1.8p+0", "1/0", "2/4", "",
 
 @pytest.mark.parametrize("name", ["by itself", "a function", "exact"])
 def test_wrong_values_are_refused_and_the_field_is_named(name, path):
-    content = content_of(name, path)
+    content = saved(name, path)
     for field in content.keys() - {"format", "version", "certificate"}:
         for value in WRONG:
-            write(path, {**content, field: value})
+            forge(path, {**content, field: value})
             with pytest.raises(ValueError, match="damaged, ") as caught:
                 bincp.RobustRiskControl.load(path)
             message = str(caught.value)
@@ -350,7 +343,7 @@ def test_wrong_values_are_refused_and_the_field_is_named(name, path):
                 ("n_test_samples_", True),
             ), (field, value, message)
     for value in (*WRONG[:-4], [], [1], 2**70, None):
-        write(path, {**content, "certificate": value})
+        forge(path, {**content, "certificate": value})
         with pytest.raises(ValueError, match="damaged, `certificate`"):
             bincp.RobustRiskControl.load(path)
 
@@ -399,9 +392,9 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize(("name", "fields", "complaint"), CONTRADICTIONS)
 def test_each_contradiction_is_found_and_named(name, fields, complaint, path):
-    content = content_of(name, path)
+    content = saved(name, path)
     assert all(content[key] != value for key, value in fields.items())
-    write(path, {**content, **fields})
+    forge(path, {**content, **fields})
     with pytest.raises(ValueError, match=re.escape(f"damaged, {complaint}")):
         bincp.RobustRiskControl.load(path)
 
@@ -409,16 +402,16 @@ def test_each_contradiction_is_found_and_named(name, fields, complaint, path):
 @pytest.mark.parametrize("name", ["by itself", "a function", "none", "exact"])
 def test_a_stronger_attack_than_the_rule_withstands_is_refused(name, path):
     """Under a valid checksum; of a weaker one nothing is lost, but it is not the rule's own."""
-    content = content_of(name, path)
+    content = saved(name, path)
     for description in (
         bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.13)).describe(),
         bincp.certify(smoothing.Gaussian(0.4), balls.L2(0.12)).describe(),
     ):
-        write(path, {**content, "certificate": json.loads(json.dumps(description))})
+        forge(path, {**content, "certificate": json.loads(json.dumps(description))})
         with pytest.raises(ValueError, match="damaged, `certified_p_` must be what"):
             bincp.RobustRiskControl.load(path)
     weaker = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.11)).describe()
-    write(path, {**content, "certificate": json.loads(json.dumps(weaker))})
+    forge(path, {**content, "certificate": json.loads(json.dumps(weaker))})
     assert bincp.RobustRiskControl.load(path).certificate is None
 
 
@@ -428,7 +421,7 @@ def test_no_forged_file_claims_more_than_its_fields_prove(path):
     The bounds of what loads are computed by SciPy's beta distribution.
     """
     rng, loaded_files = random.Random(0), 0
-    contents = [content_of(name, path) for name in ("by itself", "a function")]
+    contents = [saved(name, path) for name in ("by itself", "a function")]
     for _ in range(1500):
         content = dict(rng.choice(contents))
         for field in rng.sample(["n_test_samples_", "n_classes_", "min_count_", "eta"], 2):
@@ -436,7 +429,7 @@ def test_no_forged_file_claims_more_than_its_fields_prove(path):
                 content["eta"] = rng.choice(["1/1000", "1/10", "1/50", "9/100"])
             else:
                 content[field] = max(1, content[field] + rng.randrange(-3, 4))
-        write(path, content)
+        forge(path, content)
         try:
             rule = bincp.RobustRiskControl.load(path)
         except ValueError:
@@ -462,9 +455,7 @@ def test_losses_are_kept_exactly(path):
     loaded = bincp.RobustRiskControl.load(path)
     assert loaded.total_loss_ == rule.total_loss_ == 5 * Fraction(1, 3) + 2 * Fraction(2, 3)
     assert rule.p_ == 0.9
-    content = json.loads(path.read_text())
-    del content["sha256"]
-    write(path, {**content, "alpha": "133/1000"})  # (3 + 1) / 30 is above it
+    forge(path, {**content_of(path), "alpha": "133/1000"})  # (3 + 1) / 30 is above it
     with pytest.raises(ValueError, match="`total_loss_` must be within the budget"):
         bincp.RobustRiskControl.load(path)
 
