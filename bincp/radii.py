@@ -48,7 +48,8 @@ def certified_radius(
     float or ndarray of float64
         The largest double r with ``lower(p) >= threshold`` over ``ball(r)``, in the shape of `p`;
         infinity if every radius is certified. Minus infinity, which is the radius of no ball,
-        where p is below the threshold.
+        where not even a radius of 0 is: p is below the threshold, or so little above it that the
+        certificate cannot pay for the noise as it is drawn (`Smoothing.sampling_error`).
 
     Raises
     ------
@@ -108,7 +109,7 @@ def certified_count(
     -------
     int or ndarray of int64
         The largest r <= `limit` with ``lower(p) >= threshold`` over ``ball(r)``, in the shape of
-        `p`; -1 where p is below the threshold.
+        `p`; -1 where not even r = 0 is certified, see `certified_radius`.
 
     Raises
     ------

@@ -15,6 +15,9 @@ class Ablation(Smoothing):
     The set of kept coordinates is uniform among those of its size. Certified against
     `balls.L0(r)`, which counts the same coordinates.
 
+    Nothing is assumed of the model: sets are drawn with their probabilities to 2^-128 a coordinate,
+    and the certificate pays for the rest (`sampling_error`).
+
     Parameters
     ----------
     keep : int
@@ -85,8 +88,8 @@ class BlockAblation(Smoothing):
 
     The block may be at any of height width positions, and goes on at the opposite edge where it
     leaves the image. Certified against `balls.Patch`. `bincp.sampling.exact_probabilities`
-    evaluates all positions and gives exact probabilities; the samplers draw one, each exactly as
-    often as any other.
+    evaluates all positions and gives exact probabilities; the samplers draw one, each with exactly
+    the same probability. So nothing is assumed of the model.
 
     Parameters
     ----------
@@ -200,7 +203,8 @@ class Deletion(Smoothing):
 
     Deletions are independent, and the tokens that are left move together. Certified against
     `balls.EditDistance`. They are drawn with `p_delete` rounded up to a multiple of 2^-128, for
-    which the certificate holds too: the more is deleted, the better is the bound.
+    which the certificate holds too: the more is deleted, the better is the bound. So nothing is
+    assumed of the model.
 
     Parameters
     ----------

@@ -254,6 +254,12 @@ class Expp(Smoothing):
     ValueError
         If a parameter is not finite and positive.
 
+    Notes
+    -----
+    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
+    of floating-point numbers, whose sums with x have last bits that depend on x more than real
+    numbers would let them (see `Gaussian`, whose `grid` avoids that).
+
     References
     ----------
     Yang et al., "Randomized smoothing of all shapes and sizes", ICML 2020.
@@ -297,6 +303,12 @@ class Pareto(Smoothing):
         If a parameter is not a real number.
     ValueError
         If a parameter is not finite and positive.
+
+    Notes
+    -----
+    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
+    of floating-point numbers, whose sums with x have last bits that depend on x more than real
+    numbers would let them (see `Gaussian`, whose `grid` avoids that).
 
     References
     ----------

@@ -20,6 +20,9 @@ class SparseFlip(Smoothing):
     elements: a pixel of three channels is three of them, and a one-hot vector that changes its
     category is one addition and one deletion.
 
+    Nothing is assumed of the model: flips have their probabilities exactly, or nearly, and then the
+    certificate pays for the rest (`sampling_error`).
+
     Parameters
     ----------
     p_plus : float
@@ -90,6 +93,9 @@ class CategoricalFlip(Smoothing):
     `balls.CategoricalFlips` counts the same elements. Samplers refuse one-hot vectors along axis 1
     or the last one: a changed category would be two of them.
 
+    Nothing is assumed of the model: categories have their probabilities exactly, or nearly, and
+    then the certificate pays for the rest (`sampling_error`).
+
     Parameters
     ----------
     k : int
@@ -156,6 +162,9 @@ class CategoricalFlip(Smoothing):
 @dataclass(frozen=True)
 class Joint(Smoothing):
     """Two sub-spaces of the input, each with a discrete scheme of its own.
+
+    What is assumed of the model is what the parts assume, which is nothing for discrete schemes;
+    the certificate pays for the errors of both (`sampling_error`).
 
     Parameters
     ----------

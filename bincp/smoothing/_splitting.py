@@ -21,7 +21,8 @@ class SplittingNoise(Smoothing):
     middle of its cell, the cell clipped to [0, 1]. With s uniform over one length, two values x
     and y of a coordinate fall into different cells with probability |x - y| / (2 half_width) at
     most. The certificate needs no more than that: the offsets of different coordinates may depend
-    on each other.
+    on each other. Nothing is assumed of the model: values in one cell become the same number, to
+    the last bit.
 
     Parameters
     ----------
@@ -37,7 +38,8 @@ class SplittingNoise(Smoothing):
         distance of grid points, however these are rounded to floating-point numbers. None stands
         for continuous noise for any inputs in [0, 1] of 2^24 elements at most: s_i is uniform on
         (0, 2 half_width) and drawn for each coordinate anew. It is a number of 53 bits, so close
-        values are split more often than by a real number; the certificate pays for that.
+        values are split more often than by a real number; the certificate pays for that,
+        with 2^-26 (1 + 1 / (2 half_width)).
     seed : int
         Seed of the template, in [0, 2^32). The template is
         ``numpy.random.RandomState(seed).randint(levels, size=dim)``, from the legacy generator of

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import sys
 from fractions import Fraction
 
 import mpmath
@@ -208,7 +209,10 @@ def test_largest_tables(limit):
         scheme(limit["parameter"], grid=limit["grid"])
 
 
-@pytest.mark.parametrize(("scheme", "scale"), [(Gaussian, 1e300), (Laplace, 1e9), (Uniform, 1e18)])
+@pytest.mark.parametrize(
+    ("scheme", "scale"),
+    [(Gaussian, 1e300), (Laplace, 1e9), (Uniform, 1e18), (Gaussian, sys.float_info.max)],
+)
 def test_scales_far_too_large_are_refused_at_once(scheme, scale):
     with pytest.raises(ValueError, match="must give noise that reaches"):
         scheme(scale, grid=255)

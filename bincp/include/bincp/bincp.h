@@ -141,7 +141,8 @@ typedef struct bincp_api {
      * and x may be out. `stream` is 0 for calibration, 1 for test and 6 for tuning noise, id < 2^56.
      * Gaussian noise has standard deviation sigma, uniform noise is on [-half_width, half_width]; both are
      * finite and >= 0. Flips turn 0 into 1 with probability p_plus, and every other number, which
-     * counts as 1, into 0 with probability p_minus. */
+     * counts as 1, into 0 with probability p_minus; what is below 2^-128 of a probability is cut off.
+     * `sparse` does not pay for that, but the operator of a Python certificate does (operator_of). */
     int (*gaussian_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float sigma,
                         size_t n, const float *x, float *out);
     int (*uniform_row)(uint64_t seed, uint32_t stream, uint64_t id, uint32_t draw, float half_width,
