@@ -48,7 +48,7 @@ def thresholds(law: str, scale: float, grid: int) -> tuple[int, ...]:
             return values
     raise ValueError(
         f"`{kind.scale}` must give noise that reaches at most {MAX_HALF} grid points far, "
-        f"got {scale!r}, which is {float(steps):g} steps of grid = {grid}"
+        f"got {scale!r} with grid = {grid}"
     )
 
 
