@@ -121,7 +121,7 @@ class Certificate:
         ValueError
             If a value is outside [0, 1] or NaN, or `n_threads` is below 1.
         """
-        if n_threads != 1 or n_threads is True:
+        if type(n_threads) is not int or n_threads < 1:  # no call for an int: scalars are quick
             n_threads = check_integer("n_threads", n_threads, low=1)
         if isinstance(p, float) and 0.0 <= p <= 1.0:
             return self._operator.lower(p)
@@ -156,7 +156,7 @@ class Certificate:
         ValueError
             If a value is outside [0, 1] or NaN, or `n_threads` is below 1.
         """
-        if n_threads != 1 or n_threads is True:
+        if type(n_threads) is not int or n_threads < 1:  # no call for an int: scalars are quick
             n_threads = check_integer("n_threads", n_threads, low=1)
         if isinstance(p, float) and 0.0 <= p <= 1.0:
             return self._operator.upper(p)

@@ -218,8 +218,23 @@ def test_large_arrays_are_shared_by_threads(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("p", [0.5, [0.5, 0.25]])
-@pytest.mark.parametrize(("n_threads", "error"), [(0, ValueError), (1.5, TypeError)])
-def test_a_number_of_threads_is_checked(p: Any, n_threads: Any, error: type[Exception]) -> None:
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+@pytest.mark.parametrize(
+    ("n_threads", "error"),
+    [
+        (0, ValueError),
+        (1.5, TypeError),
+        (1.0, TypeError),
+        (True, TypeError),
+        (np.True_, TypeError),
+        (Fraction(1), TypeError),
+        (1 + 0j, TypeError),
+        (np.array([1, 1]), TypeError),
+    ],
+)
+def test_a_number_of_threads_is_checked(
+    p: Any, bound: str, n_threads: Any, error: type[Exception]
+) -> None:
     certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.12))
     with pytest.raises(error, match="`n_threads` must be"):
-        certificate.lower(p, n_threads=n_threads)
+        getattr(certificate, bound)(p, n_threads=n_threads)
