@@ -197,10 +197,19 @@ def flip_grid(
     if (flat[1:] < flat[:-1]).any():
         order = np.argsort(flat).astype(np.uint32)
         flat = flat[order]
-    _operators.sparse_grid(
-        smoothing.p_plus, smoothing.p_minus, flat, order, result.reshape(*shape[:2], flat.size)
-    )
+    delta, rows = smoothing.sampling_error(), result.reshape(*shape[:2], flat.size)
+    _operators.sparse_grid(smoothing.p_plus, smoothing.p_minus, _less(flat, delta), order, rows)
+    rows[...] = _less(rows, delta)
     return result
+
+
+def _less(p: npt.NDArray[np.float64], delta: float) -> npt.NDArray[np.float64]:
+    """Return p - delta, rounded down and clipped at 0; see `Smoothing.sampling_error`."""
+    if delta == 0:
+        return p
+    less = np.empty_like(p)
+    _operators.uniform(delta).lower_fill(p.reshape(-1), less.reshape(-1))
+    return less
 
 
 def flip_frontier(

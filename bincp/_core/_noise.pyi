@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 MAX_ID: int
 MAX_LENGTH: int
+THIRD: int
 CALIBRATION: int
 TEST: int
 CALIBRATION_SCORE: int

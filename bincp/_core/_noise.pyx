@@ -32,6 +32,7 @@ cdef extern from "noise/laws.h":
     ) noexcept nogil
     int64_t BINCP_NOISE_MAX_ID
     int64_t BINCP_NOISE_MAX_LENGTH
+    uint32_t PHILOX_THIRD
     void bincp_philox4x32(
         const uint32_t *counter, const uint32_t *key, uint32_t *out
     ) noexcept nogil
@@ -115,6 +116,7 @@ ctypedef fused real:
 
 MAX_ID = BINCP_NOISE_MAX_ID
 MAX_LENGTH = BINCP_NOISE_MAX_LENGTH
+THIRD = PHILOX_THIRD
 CALIBRATION = BINCP_STREAM_CALIBRATION
 TEST = BINCP_STREAM_TEST
 CALIBRATION_SCORE = BINCP_STREAM_CALIBRATION_SCORE

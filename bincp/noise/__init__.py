@@ -33,8 +33,8 @@ kinds of schemes differ in what that leaves to assume (`Certificate.describe` sa
   them, and a model that is made to read them loses all its coverage inside the ball [1]_. The
   tails are cut, too: Gaussians end at 6.76 standard deviations, which changes the distribution of d
   coordinates by 1.4e-11 d in total variation, Laplace noise at 22.18 scales, by 2.4e-10 d.
-* Discrete noise has no such bits. Its probabilities are right to 2**-64 an element, which the
-  certificate does not pay for; many are exact, such as all flip probabilities above 2**-12.
+* All other noise, discrete or splitting, assumes nothing. Its probabilities are exact, as those of
+  all flips from 2**-76 on are, or right to 2**-128, and then the certificate pays for the rest.
 
 .. [1] J. Jin, O. Ohrimenko and B. Rubinstein, "Getting a-round guarantees: floating-point attacks
    on certified robustness", 2022.

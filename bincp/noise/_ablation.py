@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from bincp._core import _noise
 from bincp.noise._copies import Copies, RandomCopy, copies_of, enumerates
-from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
+from bincp.noise._keys import FloatArray, IntArray, Keys, core_key, more_words
 from bincp.noise._samplers import FlatSampler, Sampler, chunks, samples
 from bincp.smoothing import Ablation, BandAblation, BlockAblation, Deletion
 
@@ -88,7 +88,8 @@ class _Deletion(FlatSampler):
     def __init__(self, smoothing: Deletion) -> None:
         self.padding = smoothing.padding
         # Rounded up: a certificate for fewer deletions than were drawn still holds.
-        self.threshold = -int(-Fraction(smoothing.p_delete) * 2**64 // 1)
+        threshold = math.ceil(Fraction(smoothing.p_delete) * 2**128)
+        self.high, self.low = divmod(threshold, 2**64)
 
     def check(self, x: FloatArray) -> None:
         _check_value("padding", self.padding, x)
@@ -108,14 +109,21 @@ class _Deletion(FlatSampler):
 
     def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         out[:] = self.padding
-        if self.threshold == 2**64:  # no word is that large
+        if self.high == 2**64:  # no word is that large
             return
         for rows in chunks(len(out), x.shape[1]):
             tokens = x[sources[rows]]
-            spared = keys[rows].words(x.shape[1]) >= np.uint64(self.threshold)
-            kept = spared & (tokens != self.padding)
+            kept = self._spared(keys[rows], x.shape[1]) & (tokens != self.padding)
             for row, left, which in zip(out[rows], tokens, kept, strict=True):
                 row[: which.sum()] = left[which]
+
+    def _spared(self, keys: Keys, n: int) -> npt.NDArray[np.bool_]:
+        """Return which tokens are not deleted: those whose 128 bits reach the threshold."""
+        words = keys.words(n)
+        spared, ties = words > np.uint64(self.high), words == np.uint64(self.high)
+        if ties.any():
+            spared |= ties & (more_words(keys, n) >= np.uint64(self.low))
+        return spared
 
 
 @enumerates(BlockAblation)

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from bincp._utils.arrays import ArrayLike, as_array
-from bincp.noise._keys import FloatArray, IntArray, Keys
+from bincp.noise._keys import FloatArray, IntArray, Keys, one_below
 from bincp.noise._samplers import FlatSampler, check_inputs
 
 
@@ -61,7 +61,7 @@ class RandomCopy(_CopySampler):
     """The sampler of a derandomised scheme: it draws one of the copies uniformly."""
 
     def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
-        self.copies.make(keys.integers(1, self.copies.levels)[:, 0], sources, x, out)
+        self.copies.make(one_below(keys, self.copies.levels), sources, x, out)
 
 
 class EveryCopy(_CopySampler):

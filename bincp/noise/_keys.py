@@ -15,6 +15,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.floating[Any]]
 DoubleArray = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
 
 # The streams of csrc/noise/philox.h: those of the two parts of the noise, and of random scores.
 _NOISE_STREAMS = {
@@ -105,7 +106,7 @@ class Keys:
     def __getitem__(self, rows: Any) -> "Keys":
         return Keys(self.seed, self.phase, self.ids[rows], self.draws[rows])
 
-    def words(self, n: int, *, part: int = 0) -> npt.NDArray[np.uint64]:
+    def words(self, n: int, *, part: int = 0) -> Words:
         """Return n random words of 64 bits for each row.
 
         Parameters
@@ -176,11 +177,45 @@ class Keys:
         return standard_numbers(self, _noise.GAUSSIAN, _length(n), part=part)
 
 
-def below(words: npt.NDArray[np.uint64], bound: int) -> IntArray:
+def below(words: Words, bound: int) -> IntArray:
     """Return floor(bound w / 2^64), in [0, bound), for bound < 2^31: uniform to bound / 2^64."""
     high, low = words >> np.uint64(32), words & np.uint64(2**32 - 1)
     scaled = high * np.uint64(bound) + (low * np.uint64(bound) >> np.uint64(32))
     return (scaled >> np.uint64(32)).astype(np.int64)
+
+
+def one_below(keys: Keys, bound: int) -> IntArray:
+    """Return one integer for each row, exactly uniform on 0, ..., bound - 1, for bound < 2^31.
+
+    It is floor(bound u) for a number u in [0, 1) of infinitely many bits, those of the words of the
+    row. Further words add less than 1 to bound w in units of the last one, so the first is enough
+    but for once in 2^64 / bound rows.
+    """
+    words = keys.words(1)[:, 0]
+    numbers = below(words, bound)
+    rest = words * np.uint64(bound)  # modulo 2^64
+    for row in np.flatnonzero(rest > np.uint64(2**64 - bound)).tolist():
+        numbers[row] = _one_by_more_words(keys[[row]], bound)
+    return numbers
+
+
+def _one_by_more_words(key: Keys, bound: int) -> int:
+    n = 2
+    while True:
+        word = int.from_bytes(key.words(n)[0].astype(">u8").tobytes(), "big")
+        one = 1 << 64 * n
+        number, rest = divmod(word * bound, one)
+        if rest <= one - bound:
+            return number
+        n *= 2
+
+
+def more_words(keys: Keys, n: int) -> Words:
+    """Return 64 more bits for each of the n words of part 0 of each row."""
+    seed, stream, ids, draws = core_key(keys)
+    out = np.empty((len(keys), _length(n)), np.uint64)
+    _noise.words(seed, stream | _noise.THIRD, ids, draws, out)
+    return out
 
 
 def core_key(keys: Keys, part: int = 0) -> tuple[int, int, IntArray, IntArray]:

@@ -10,6 +10,7 @@ from bincp.noise._copies import Copies, RandomCopy, copies_of, enumerates
 from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
 from bincp.noise._samplers import FlatSampler, Sampler, samples
 from bincp.smoothing import SplittingNoise
+from bincp.smoothing._splitting import MAX_ELEMENTS
 
 _LEAST_HALF_WIDTH = 2.0**-30
 
@@ -17,8 +18,7 @@ _LEAST_HALF_WIDTH = 2.0**-30
 class _Split(FlatSampler):
     """Continuous noise, computed in float64 for inputs of either dtype, with offsets of 53 bits.
 
-    Rounding moves the offset at which a coordinate changes its cell by 2^-53 at most. So two values
-    are split with a probability that is too large by 2^-52 / length at most.
+    The certificate (`splitting_l1`) says how much more often that splits two values.
     """
 
     def __init__(self, half_width: float) -> None:
@@ -29,6 +29,11 @@ class _Split(FlatSampler):
             raise ValueError(
                 "`half_width` must be at least 2**-30 for continuous splitting noise, whose cells "
                 f"are told apart in float64, got {self.length / 2:g}"
+            )
+        if x[0].size > MAX_ELEMENTS:
+            raise ValueError(
+                "`x` must have at most 2**24 elements an input for continuous splitting noise, "
+                f"got {x[0].size}"
             )
         bad = ~((x >= 0) & (x <= 1))
         if bad.any():

@@ -58,7 +58,6 @@ class Smoothing:
 
 READS_NO_LAST_BITS = "the model does not read the last bits of x + noise"
 NOTHING = "nothing"
-DRAWN_COPIES = "copies that are drawn to 2^-64 are equally likely; enumerated copies assume nothing"
 
 
 def set_parameters(scheme: Smoothing, **parameters: object) -> None:

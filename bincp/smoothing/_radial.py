@@ -1,4 +1,8 @@
-"""Additive noise whose density depends on one norm of the noise vector."""
+"""Additive noise whose density depends on one norm of the noise vector.
+
+Its coordinates depend on each other, so no table of integers draws it exactly. The certificate
+assumes what the notes of each scheme say.
+"""
 
 from dataclasses import dataclass
 
@@ -22,6 +26,12 @@ class UniformBall(Smoothing):
         If `radius` is not a real number.
     ValueError
         If `radius` is not finite and positive.
+
+    Notes
+    -----
+    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
+    of floating-point numbers, whose sums with x have last bits that depend on x more than real
+    numbers would let them (see `Gaussian`, whose `grid` avoids that).
 
     References
     ----------
@@ -62,6 +72,12 @@ class Exp1(Smoothing):
         If a parameter is not a real number.
     ValueError
         If a parameter is not finite and positive.
+
+    Notes
+    -----
+    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
+    of floating-point numbers, whose sums with x have last bits that depend on x more than real
+    numbers would let them (see `Gaussian`, whose `grid` avoids that).
 
     References
     ----------
@@ -104,6 +120,12 @@ class Exp2(Smoothing):
         If a parameter is not a real number.
     ValueError
         If `scale` or `k` is not finite and positive, or `j` not finite and at least 0.
+
+    Notes
+    -----
+    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
+    of floating-point numbers, whose sums with x have last bits that depend on x more than real
+    numbers would let them (see `Gaussian`, whose `grid` avoids that).
 
     References
     ----------
@@ -149,6 +171,12 @@ class ExpInf(Smoothing):
     ValueError
         If `scale` or `k` is not finite and positive, or `j` not finite and at least 0.
 
+    Notes
+    -----
+    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
+    of floating-point numbers, whose sums with x have last bits that depend on x more than real
+    numbers would let them (see `Gaussian`, whose `grid` avoids that).
+
     References
     ----------
     Yang et al., "Randomized smoothing of all shapes and sizes", ICML 2020.
@@ -190,6 +218,12 @@ class PowInf(Smoothing):
         If a parameter is not a real number.
     ValueError
         If `scale` is not finite and positive, or `a` not finite and above 1.
+
+    Notes
+    -----
+    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
+    of floating-point numbers, whose sums with x have last bits that depend on x more than real
+    numbers would let them (see `Gaussian`, whose `grid` avoids that).
 
     References
     ----------

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from bincp._utils.validation import check_integer, check_real
-from bincp.smoothing._base import DRAWN_COPIES, Smoothing, set_parameters
+from bincp.smoothing._base import NOTHING, Smoothing, set_parameters
 
 _MAX_GRID = 2**20
 _MAX_LEVELS = 2**28 - 1  # see csrc/noise/splitting.h
+
+MAX_ELEMENTS = 2**24
+"""The most elements of an input to continuous noise, over which the error of each adds up."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,11 @@ class SplittingNoise(Smoothing):
         number o in {0, ..., levels - 1} sets the offsets of all coordinates,
         s_i = ((t_i + o) mod levels + 1/2) / grid, with a fixed template t. The `levels` noised
         copies of an input can be enumerated (`bincp.sampling.exact_probabilities`), which gives
-        exact probabilities; the samplers draw o uniformly. The radius of a ball is a distance of
-        grid points, however these are rounded to floating-point numbers. None stands for
-        continuous noise for any inputs in [0, 1]: s_i is uniform on (0, 2 half_width) and drawn
-        for each coordinate anew.
+        exact probabilities; the samplers draw o, exactly uniform. The radius of a ball is a
+        distance of grid points, however these are rounded to floating-point numbers. None stands
+        for continuous noise for any inputs in [0, 1] of 2^24 elements at most: s_i is uniform on
+        (0, 2 half_width) and drawn for each coordinate anew. It is a number of 53 bits, so close
+        values are split more often than by a real number; the certificate pays for that.
     seed : int
         Seed of the template, in [0, 2^32). The template is
         ``numpy.random.RandomState(seed).randint(levels, size=dim)``, from the legacy generator of
@@ -98,6 +102,4 @@ class SplittingNoise(Smoothing):
 
     def assumes(self) -> str:
         """Return the assumption, see `Smoothing.assumes`."""
-        if self.grid is None:
-            return "coordinates are split with probabilities that are right to 2^-52 of a cell"
-        return DRAWN_COPIES
+        return NOTHING

@@ -35,13 +35,12 @@ static NOINLINE void settle_ties(const bincp_grid_table *table, bincp_noise_key 
             continue;
         }
         const uint32_t *low = table->low + 3 * (size_t)column;
-        const uint32_t counter = (uint32_t)group * PHILOX_LANES + (uint32_t)(j % PHILOX_LANES);
+        const size_t element = group * PHILOX_GROUP + (size_t)j;
         q[j] = e & mask; /* also where all 128 bits are equal */
         for (int part = 0; part < 3; part++) {
-            uint32_t more[4];
-            philox_block(key, key.stream | streams[part], counter, more);
-            if (more[j / PHILOX_LANES] != low[part]) {
-                q[j] = more[j / PHILOX_LANES] < low[part] ? column : e & mask;
+            const uint32_t more = philox_word(key, key.stream | streams[part], element);
+            if (more != low[part]) {
+                q[j] = more < low[part] ? column : e & mask;
                 break;
             }
         }
@@ -192,10 +191,7 @@ static double step_probability(double a, double b, double F)
 static NOINLINE uint32_t decide_step(double s, bincp_noise_key key, size_t j, uint32_t word,
                                      int32_t q, double rest)
 {
-    uint32_t more[4];
-    const uint32_t counter = (uint32_t)(j / PHILOX_GROUP * PHILOX_LANES + j % PHILOX_LANES);
-    philox_block(key, key.stream | LAST_WORDS, counter, more);
-    const uint32_t last = more[j % PHILOX_GROUP / PHILOX_LANES] >> 11;
+    const uint32_t last = philox_word(key, key.stream | LAST_WORDS, j) >> 11;
     const double u = ((double)word * 0x1p21 + (double)last) * 0x1p-53;
     const double a = ((rest < 0.0 ? -q : q) + 0.5) / (s * s), b = 0.5 / (s * s);
     return u < step_probability(a, b, fabs(rest));

@@ -15,6 +15,7 @@
  * All 32 bits of a word go into the radius: its tails end at 6.76 sigma (5.9 with 24 bits). A
  * Laplace number is one word, a sign and 31 bits, whose logarithm ends at 22.18 scales. Where 32
  * bits are too few, an element has a second word: that of the same counter in a stream of its own.
+ * Discrete noise has four, 128 bits, of which the last are drawn where the first decide nothing.
  */
 #include "noise/laws.h"
 
@@ -201,6 +202,40 @@ void bincp_noise_add_f64(bincp_noise_law law, float scale, bincp_noise_key key, 
     }
 }
 
+/* The third and the fourth word of an element. */
+static uint64_t more_words(bincp_noise_key key, uint32_t stream, size_t element)
+{
+    const uint64_t third = philox_word(key, stream | PHILOX_THIRD, element);
+    return third << 32 | philox_word(key, stream | PHILOX_THIRD | PHILOX_SECOND, element);
+}
+
+/* u n in units of 2^64, n < 2^32. */
+typedef struct product {
+    uint64_t whole;
+    uint64_t rest;
+} product;
+
+static ALWAYS_INLINE product product_of(uint64_t u, uint64_t n)
+{
+    const uint64_t low = (u & UINT32_MAX) * n, high = (u >> 32) * n + (low >> 32);
+    const product result = {high >> 32, high << 32 | (low & UINT32_MAX)};
+    return result;
+}
+
+/* The number below n, 0 < n < 2^32, that belongs to an element with these first two words:
+ * floor(u n) for the number u in [0, 1) of four words. The last two add less than 1 to u n, which
+ * makes a difference once in 2^64 / n elements. */
+static ALWAYS_INLINE uint64_t below(uint64_t n, bincp_noise_key key, uint32_t stream,
+                                    size_t element, uint64_t first)
+{
+    const product found = product_of(first, n);
+    if (found.rest <= UINT64_MAX - (n - 1)) {
+        return found.whole;
+    }
+    const uint64_t more = product_of(more_words(key, stream, element), n).whole;
+    return found.whole + (found.rest + more < more);
+}
+
 /* Selection sampling (Knuth, TAOCP vol. 2, 3.4.2, algorithm S): of the elements that are left, each
  * is as likely to be among those that are still to be kept. */
 void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept)
@@ -211,9 +246,7 @@ void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept)
         const size_t length = n - first < CHUNK ? n - first : CHUNK;
         bincp_noise_words(key, first, length, words);
         for (size_t j = 0; j < length; j++) {
-            const uint64_t left = n - first - j;
-            const uint64_t high = words[j] >> 32, low = words[j] & UINT32_MAX;
-            const uint64_t place = (high * left + (low * left >> 32)) >> 32; /* uniform below left */
+            const uint64_t place = below(n - first - j, key, key.stream, first + j, words[j]);
             kept[first + j] = place < missing;
             missing -= place < missing;
         }
@@ -240,19 +273,39 @@ void bincp_noise_unit_f64(bincp_noise_key key, size_t n, double *out)
     }
 }
 
-/* A probability as an event on two random words: w < high, or w == high and w2 < low. */
+/* A probability in units of 2^-128, as an event on the four random words of an element: read as one
+ * number, they are below it. */
 typedef struct threshold {
     uint64_t high; /* 2^32 where the probability is 1 */
-    uint64_t low;
+    uint32_t low[3];
 } threshold;
 
 static threshold threshold_of(double p)
 {
-    /* Powers of two scale exactly, and so does the difference: only `low` is rounded (down). */
-    const double scaled = p * 0x1p32;
-    const uint64_t high = (uint64_t)scaled;
-    const threshold result = {high, (uint64_t)((scaled - (double)high) * 0x1p32)};
+    /* Powers of two scale exactly, and so do the differences: only what is left is cut off. */
+    double scaled = p * 0x1p32;
+    threshold result = {(uint64_t)scaled, {0, 0, 0}};
+    scaled -= (double)result.high;
+    for (int i = 0; i < 3; i++) {
+        scaled *= 0x1p32;
+        result.low[i] = (uint32_t)(uint64_t)scaled;
+        scaled -= (double)result.low[i];
+    }
     return result;
+}
+
+/* Whether the words of an element after the first are below those of a threshold. */
+static NOINLINE uint32_t rest_is_below(const uint32_t low[3], bincp_noise_key key, size_t element)
+{
+    static const uint32_t streams[3]
+        = {PHILOX_SECOND, PHILOX_THIRD, PHILOX_THIRD | PHILOX_SECOND};
+    for (int i = 0; i < 3; i++) {
+        const uint32_t word = philox_word(key, key.stream | streams[i], element);
+        if (word != low[i]) {
+            return word < low[i];
+        }
+    }
+    return 0;
 }
 
 /* Flip the elements of a row (bits[j] is 0 or 1) in place; `plus` is for the zeros. */
@@ -279,12 +332,9 @@ CLONES_V4 static void flip(threshold plus, threshold minus, bincp_noise_key key,
         }
         if (ties) { /* once in 2^32 elements */
             for (size_t j = 0; j < length; j++) {
-                const threshold edge = bits[done + j] ? minus : plus;
-                if (words[j / PHILOX_LANES][j % PHILOX_LANES] == edge.high) {
-                    const uint32_t counter = (uint32_t)((first + done) / 4 + j % PHILOX_LANES);
-                    uint32_t second[4];
-                    philox_block(key, key.stream | PHILOX_SECOND, counter, second);
-                    group[j] ^= second[j / PHILOX_LANES] < edge.low;
+                const threshold *const edge = bits[done + j] ? &minus : &plus;
+                if (words[j / PHILOX_LANES][j % PHILOX_LANES] == edge->high) {
+                    group[j] ^= rest_is_below(edge->low, key, first + done + j);
                 }
             }
         }
@@ -332,16 +382,15 @@ DEFINE_FLIP(bincp_noise_flip_f64, double, bits_f64)
 
 #define CATEGORY_STREAM UINT32_C(0x40) /* words that choose the new category: streams of their own */
 
-/* floor(u n) for the number u = 0.w0w1 in base 2^32 that belongs to element j: uniform on 0 .. n - 1
- * to 2^-64. */
+/* A number below n for element j. */
 static uint32_t choose(bincp_noise_key key, size_t j, uint32_t n)
 {
     const uint32_t stream = key.stream | CATEGORY_STREAM;
     uint32_t words[2][4];
     philox_block(key, stream, (uint32_t)(j / 4), words[0]);
     philox_block(key, stream | PHILOX_SECOND, (uint32_t)(j / 4), words[1]);
-    const uint64_t low = (uint64_t)words[1][j % 4] * n;
-    return (uint32_t)(((uint64_t)words[0][j % 4] * n + (low >> 32)) >> 32);
+    const uint64_t first = (uint64_t)words[0][j % 4] << 32 | words[1][j % 4];
+    return (uint32_t)below(n, key, stream, j, first);
 }
 
 /* The category that an element changes to: the `choice`-th of those that it is not. */

@@ -26,8 +26,8 @@ void bincp_noise_add_f32(bincp_noise_law law, float scale, bincp_noise_key key, 
 void bincp_noise_add_f64(bincp_noise_law law, float scale, bincp_noise_key key, size_t n,
                          const double *x, double *out);
 
-/* kept[j] = 1 for `keep` <= n elements, a uniform set of that size, else 0; n < 2^31. A set has its
- * probability to within n 2^-64. */
+/* kept[j] = 1 for `keep` <= n elements, a uniform set of that size, else 0; n < 2^31. The law of the
+ * set is right to n 2^-128 in total variation. */
 void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept);
 
 /* out[j] uniform on the odd multiples of 2^-53 in (0, 1): never 0, 1/2 or 1, and 1 - out[j] and
@@ -35,14 +35,16 @@ void bincp_noise_keep(bincp_noise_key key, size_t keep, size_t n, uint8_t *kept)
 void bincp_noise_unit_f64(bincp_noise_key key, size_t n, double *out);
 
 /* out[j] = x[j] flipped between 0 and 1: 0 -> 1 with probability p_plus, 1 -> 0 with probability
- * p_minus, both resolved to 2^-64 (0 never, 1 always). Every number but 0 counts as 1. */
+ * p_minus, both rounded down to multiples of 2^-128, which all doubles from 2^-76 on are. Every number
+ * but 0 counts as 1. */
 void bincp_noise_flip_f32(double p_plus, double p_minus, bincp_noise_key key, size_t n,
                           const float *x, float *out);
 void bincp_noise_flip_f64(double p_plus, double p_minus, bincp_noise_key key, size_t n,
                           const double *x, double *out);
 
 /* out[j] = x[j] or, as often as bincp_noise_flip_* would flip it (and then at the same keys), one of
- * the k - 1 other categories 0 .. k - 1, each with a probability of 1/(k - 1) to 2^-64. */
+ * the k - 1 other categories 0 .. k - 1, each with a probability of 1/(k - 1), to k 2^-130 in total
+ * variation. */
 void bincp_noise_categorical_f32(uint32_t k, double p_plus, double p_minus, bincp_noise_key key,
                                  size_t n, const float *x, float *out);
 void bincp_noise_categorical_f64(uint32_t k, double p_plus, double p_minus, bincp_noise_key key,

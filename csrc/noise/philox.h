@@ -24,9 +24,9 @@
 
 /* What the randomness is for: a phase, and what is drawn in it. Streams never share a counter. A
  * stream has more of its own: 64 is added for the words that choose a category, 128 for the second
- * word of an element, and integer noise, which chooses no category, adds 64, 128 and 192 for the words
- * that decide ties, 32 and 48 for the words that round inputs off the grid. So numbers stay below
- * 16; those from 9 on are free. */
+ * word of an element, 16 for the third and, with 128, the fourth. Integer noise, which chooses no
+ * category, adds 64, 128 and 192 for the words that decide ties, 32 and 48 for the words that round
+ * inputs off the grid. So numbers stay below 16; those from 9 on are free. */
 typedef enum bincp_noise_stream {
     BINCP_STREAM_CALIBRATION = 0,
     BINCP_STREAM_TEST = 1,
@@ -72,8 +72,10 @@ enum {
 #define PHILOX_W0 UINT32_C(0x9E3779B9)
 #define PHILOX_W1 UINT32_C(0xBB67AE85)
 
-/* Added to a stream: the stream of the second words of its elements. */
+/* Added to a stream: the stream of the second words of its elements, and that of the third words, to
+ * which the fourth are the second ones. */
 #define PHILOX_SECOND UINT32_C(0x80)
+#define PHILOX_THIRD UINT32_C(0x10)
 
 /* The last counter word: the purpose of the row, and the bits of its id above the lowest 32. */
 static ALWAYS_INLINE uint32_t philox_stream_word(bincp_noise_key key, uint32_t stream)
@@ -110,6 +112,15 @@ static inline void philox_block(bincp_noise_key key, uint32_t stream, uint32_t c
     const uint32_t counters[4] = {counter, key.draw, (uint32_t)key.id,
                                   philox_stream_word(key, stream)};
     philox_rounds(counters, seed, words);
+}
+
+/* The word of one element, for ties, which are rare. */
+static inline uint32_t philox_word(bincp_noise_key key, uint32_t stream, size_t element)
+{
+    uint32_t words[4];
+    const size_t group = element / PHILOX_GROUP, place = element % PHILOX_GROUP;
+    philox_block(key, stream, (uint32_t)(group * PHILOX_LANES + place % PHILOX_LANES), words);
+    return words[place / PHILOX_LANES];
 }
 
 /* words[r][i]: word r of the block of counter `16 group + i`. Inlined, so that each instruction set

@@ -5,7 +5,7 @@
  * says by how many units it is off at most; a unit is u = 2^-53 of the result.
  *
  * The errors are sums of what each operation contributes. The polynomials are best approximations
- * (Remez) of log and exp, off by 1.4e-18 and 3.5e-18 of the result.
+ * by numerics/fit.py: log is off by 1.4e-18 of itself, and exp on its interval by 3.6e-18.
  */
 #ifndef BINCP_ELEMENTARY_H
 #define BINCP_ELEMENTARY_H

@@ -27,7 +27,7 @@ from bincp._core import (
     _operators,
     _sequential,
 )
-from bincp.noise import all_copies, draw
+from bincp.noise import all_copies, draw, grid_table
 
 Arrays = dict[str, np.ndarray]
 
@@ -52,6 +52,7 @@ def public_cases() -> dict[str, Case]:
         "gaussian": (smoothing.Gaussian(0.25), balls.L2(0.25)),
         "uniform": (smoothing.Uniform(0.5), balls.L1(0.1)),
         "laplace": (smoothing.Laplace(0.5), balls.L1(0.1)),
+        "charged": (smoothing.Gaussian(0.25, grid=255), balls.L2(0.25)),
         "expp": (smoothing.Expp(1.0, p=4), balls.L1(0.1)),
         "pareto": (smoothing.Pareto(1.0, a=3), balls.L1(0.1)),
         "splitting": (smoothing.SplittingNoise(0.5, grid=255, seed=0), balls.L1(0.1)),
@@ -121,6 +122,14 @@ def public_cases() -> dict[str, Case]:
             )
     schemes = {
         "Gaussian": (smoothing.Gaussian(0.25), RNG.random((4, 300))),
+        "Gaussian, grid": (
+            smoothing.Gaussian(0.25, grid=255),
+            np.rint(RNG.random((4, 300)) * 255) / 255,
+        ),
+        "Gaussian, off_grid": (
+            smoothing.Gaussian(0.25, grid=255, off_grid=True),
+            RNG.random((4, 300)),
+        ),
         "Uniform": (smoothing.Uniform(0.25), RNG.random((4, 300))),
         "UniformBall": (smoothing.UniformBall(0.25), RNG.random((4, 300))),
         "SparseFlip": (flips, RNG.integers(0, 2, (4, 300)).astype(float)),
@@ -234,6 +243,9 @@ def kernel_cases() -> dict[str, Case]:
     counts, trials = RNG.integers(0, 100, N), RNG.integers(100, 200, N)
     out, more = np.zeros(N), np.zeros(N)
     regions = _operators.sparse(20, 20, 0.01, 0.6)
+    charged = _operators.charged(regions, 1e-9)
+    table = grid_table(smoothing.Gaussian(0.25, grid=255))
+    columns_of_table = {"entry": table.entry.copy(), "low": table.low.copy()}
     scores = RNG.random((N, 16)).astype(np.float32)
     accept, reject = np.full(51, 30, np.int32), np.arange(-21, 30, dtype=np.int32)
     columns = {"accept": np.repeat(accept, 10).reshape(51, 10)}
@@ -257,6 +269,8 @@ def kernel_cases() -> dict[str, Case]:
     played = {"hits": hits, "inputs": np.arange(30) % 3, **columns}
     return {
         "_operators.Operator": Case(lambda p: regions.lower_fill(p, out), {"p": P.copy()}),
+        "_operators.ChargedOperator": Case(lambda p: charged.lower_fill(p, out), {"p": P.copy()}),
+        "ChargedOperator.upper_fill": Case(lambda p: charged.upper_fill(p, out), {"p": P.copy()}),
         "Operator.upper_fill": Case(lambda p: regions.upper_fill(p, out), {"p": P.copy()}),
         "_operators.sparse_grid": Case(
             lambda p, order: _operators.sparse_grid(0.01, 0.6, p, order, np.zeros((3, 3, N))),
@@ -310,6 +324,12 @@ def kernel_cases() -> dict[str, Case]:
             ),
             {"accept": accept.copy(), "reject": reject.copy(), "p": P.copy(), "q": Q.copy()},
         ),
+        "_sequential.undecided": Case(
+            lambda accept, reject, p, q: _sequential.undecided(
+                accept, reject, p, q, np.zeros(4 * 51), np.empty((51, N))
+            ),
+            {"accept": accept.copy(), "reject": reject.copy(), "p": P.copy(), "q": Q.copy()},
+        ),
         "_sequential.replay": Case(replay, played),
         "_sequential.decide": Case(
             lambda accept, reject, hits: _sequential.decide(
@@ -320,6 +340,18 @@ def kernel_cases() -> dict[str, Case]:
         "_noise.add_noise": Case(
             lambda x, **key: _noise.add_noise(0, 1.0, 0, 1, *key.values(), x, noised),
             {"x": x.copy(), **copied(key)},
+        ),
+        "_noise.add_grid_noise": Case(
+            lambda k, entry, low, **key: _noise.add_grid_noise(
+                entry, low, table.half, 255, 0, 1, *key.values(), k, noised
+            ),
+            {"k": places.copy(), **columns_of_table, **copied(key)},
+        ),
+        "_noise.add_off_grid_noise": Case(
+            lambda x, entry, low, **key: _noise.add_off_grid_noise(
+                entry, low, table.half, 255, 63.75, 0, 1, *key.values(), x, noised
+            ),
+            {"x": x.copy(), **copied(columns_of_table), **copied(key)},
         ),
         "_noise.flip": Case(
             lambda x, **key: _noise.flip(0.1, 0.6, 0, 1, *key.values(), x, noised),
@@ -379,9 +411,9 @@ WITHOUT_ARRAYS = {
                "from_functions", "ForeignOperator"},
     _mixture: {"normal_quantile"},
     _noise: {"philox4x32"},
-    _operators: {"exponential_power", "gaussian", "identity", "laplace", "laplace_or_uniform",
-                 "pareto", "half_power", "sech_power", "sparse", "sparse_masses",
-                 "sparse_tiny", "steps", "uniform", "categorical_masses"},
+    _operators: {"charged", "exponential_power", "gaussian", "identity", "laplace",
+                 "laplace_or_uniform", "pareto", "half_power", "sech_power", "sparse",
+                 "sparse_masses", "sparse_tiny", "steps", "uniform", "categorical_masses"},
     _sequential: {"scratch_size"},
 }  # fmt: skip
 

@@ -145,16 +145,17 @@ def test_wide_numbers_are_52_bits_and_a_half(seed, id, number, n):  # noqa: A002
     dtype=st.sampled_from([np.float32, np.float64]),
 )
 @settings(deadline=None, max_examples=80)
-def test_flips_compare_64_bits_with_the_probability(seed, id, number, j, p, dtype):  # noqa: A002
+def test_flips_compare_128_bits_with_the_probability(seed, id, number, j, p, dtype):  # noqa: A002
     n = 150
     w = words(n, seed=seed, stream=0, id=id, number=number)
     if p is None:
         p = float((w[j] + 0.5) / 2**32)
         assert Fraction(p) == (Fraction(int(w[j])) + Fraction(1, 2)) / 2**32
-    second = words(n, seed=seed, stream=0x80, id=id, number=number)
-    both = [Fraction(int(a) * 2**32 + int(b), 2**64) for a, b in zip(w, second, strict=True)]
-    # A probability is resolved to 2^-64.
-    flips = np.array([b < Fraction(int(Fraction(p) * 2**64), 2**64) for b in both])
+    rows = [words(n, seed=seed, stream=s, id=id, number=number).tolist() for s in (0x80, 16, 0x90)]
+    four = zip(w.tolist(), *rows, strict=True)
+    bits = [a << 96 | b << 64 | c << 32 | d for a, b, c, d in four]
+    # A probability is resolved to 2^-128.
+    flips = np.array([b < int(Fraction(p) * 2**128) for b in bits])
     x = (np.arange(n)[None, :] % 3 == 0).astype(dtype)
     plus = row(SparseFlip(p, 0.0), n, seed=seed, id=id, number=number, x=x)
     np.testing.assert_array_equal(plus, np.where((x[0] == 0) & flips, 1, x[0]))
@@ -387,11 +388,13 @@ def test_c_program_is_clean_under_sanitizers(tmp_path):
         "tests/c/test_noise.c",
         "csrc/noise/philox.c",
         "csrc/noise/laws.c",
+        "csrc/noise/grid.c",
         "csrc/noise/splitting.c",
     )
     sources = [str(ROOT / file) for file in files]
+    folders = [f"-I{ROOT}/csrc", f"-I{ROOT}/bincp/include"]
     subprocess.run(
-        [gcc, *flags, f"-I{ROOT}/csrc", *sources, "-o", str(program), "-lm"],
+        [gcc, *flags, *folders, *sources, "-o", str(program), "-lm"],
         check=True,
     )
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}

@@ -185,6 +185,34 @@ class TestRule:
         with pytest.raises(TypeError, match=r"`rule` must be a BinCP, .* or have the methods"):
             classifier(rule=risk, n_samples=8)
 
+    def test_a_rule_of_another_class_says_how_it_tests(self, data):
+        x, y = data
+
+        class Other:
+            """Passes everything on to a BinCP, but for what is hidden."""
+
+            def __init__(self, rule, hidden):
+                self.inner, self.hidden = rule, hidden
+
+            def __getattr__(self, name):
+                if name in vars(self)["hidden"]:
+                    raise AttributeError(name)
+                return getattr(vars(self)["inner"], name)
+
+        for passes in (None, "auto"):
+            whole, part = (
+                Other(bincp.BinCP(certificate(), alpha=0.2, passes=passes), hidden)
+                for hidden in ((), ("boundaries_",))
+            )
+            ours = classifier(rule=whole, n_samples=16, seed=4).calibrate(x, y)
+            same = classifier(rule=whole.inner, seed=4)
+            np.testing.assert_array_equal(ours.predict(x).sets, same.predict(x).sets)
+            theirs = classifier(rule=part, n_samples=16).calibrate(x, y)
+            with pytest.raises(TypeError, match="got Other without boundaries_"):
+                theirs.predict(x)
+            with pytest.raises(TypeError, match="got Other without boundaries_"):
+                classifier(rule=part)
+
     def test_a_rule_keeps_the_certificate_that_it_is_for(self):
         rule = bincp.BinCP(certificate())
         with pytest.raises(AttributeError):
