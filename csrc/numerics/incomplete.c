@@ -7,8 +7,10 @@
  * depends on the law alone is worked out once, by the functions that make laws: the coefficients of
  * polynomials. An evaluation is then a polynomial, a logarithm, and the exponent of the density.
  *
- * Gamma, a = 1/p. Below y = x^p = 1/2 the tail is 1/2 minus x exp(-y) K(y) / (2 gamma), with the series
- * K(y) = sum y^n / ((a + 1) ... (a + n)) of positive terms (DLMF 8.7.1). Above, it is
+ * Gamma, a = 1/p. Below y = x^p = 1/2, P = (x - s) / gamma with s = x y sum (-y)^n a / ((n + 1)! (a + n + 1))
+ * (DLMF 8.7.1). Where p is large, 1 - P is small, down to .56 a, and the digits of gamma that a double has
+ * are not enough. So 1 - P is (1 - x) + s - r (x - s): 1 - x is exact, and r = 1 / gamma - 1 is a times
+ * the power series of 1 / Gamma(1 + a), which is entire (DLMF 5.7.1). Above, the tail is
  * x exp(-y) a F(y) / (2 gamma), F(y) = y^(-a) exp(y) Gamma(a, y) = int w(s) / (y + s) ds over s > 0, with
  * a density w > 0 that falls like exp(-s) (DLMF 8.6.4). In s = (y - 3) / (y + 2), which maps [1/2, inf)
  * to [-1, 1), (y + 2) F(y) is a mean of 1 / (y + s) (y + 2), whose poles are at -3/2 and below, or beyond
@@ -23,9 +25,10 @@
  * the continued fraction (DLMF 8.17.22).
  *
  * Errors, in units u = 2^-53, of -log T, which are relative ones of T. Exponent: y is off by 4.7 u of
- * itself (functions.h), and q by 10 u. Gamma below 1/2: of x exp(-y) K the exponential has 2.4 u, K and
- * its coefficients 9, products, gamma and the error of y (whose effects on the factors cancel but for
- * a part a) 9; so 1 - P has 24 u P / (1 - P). Gamma above: what `far_units` counts, and 16 for the
+ * itself (functions.h), and q by 10 u. Gamma below 1/2: s has 18 u (its
+ * coefficients 4, the sum, whose alternate terms fall by 6 at least, 7, products 2 and y); r (x - s) has
+ * 10 u a x, which is below 20 u x times the first coefficient a / (a + 1); the sums that make 1 - P have
+ * terms up to twice it and 4.2 u. All this ends near the centre, or with a, as 1 - P > .559 a. Gamma above: what `far_units` counts, and 16 for the
  * logarithm, products and constants. Beta: two polynomials of Mills' ratio 27, the rest of the sum,
  * which is below 2% of it, 2, constants, root and quotients 15; the series in z has 20, with 3 for each
  * coefficient that a coefficient is made of; the continued fraction 24. The sum that makes -log T of
@@ -98,12 +101,15 @@ double bincp_solve(curve_fn f, const void *params, double target, double target_
     double z = approach(f, params, target, start);
     curve at = f(z, params);
     double margin = 1.5 * (at.error + target_error), gap = target - at.value;
+    double least = 0.25 * UNIT_ROUNDOFF; /* where the curve jumps, a step by the slope changes nothing */
     for (int i = 0; i < PROOFS && z >= 0.0 && !isinf(z); ++i) {
         if (side * -gap >= at.error + target_error) {
             return z;
         }
-        z = fmax(z + (gap + side * margin) / at.slope, 0.0);
+        const double step = side * ((gap + side * margin) / at.slope);
+        z = fmax(z + side * fmax(step, least * z), 0.0);
         margin *= 2.0;
+        least *= 2.0;
         at = f(z, params);
         gap = target - at.value;
     }
@@ -111,33 +117,33 @@ double bincp_solve(curve_fn f, const void *params, double target, double target_
 }
 
 /* A z on the side of the root, from a point near it: a convex curve is above its tangent, and below it
- * plus half the square of the gap, as f'' <= f'^2 where the density falls. The square covers the
- * rounding of the slope and of the step, too. */
-static double beyond_root(curve at, double z, double gap, double target_error, int side)
+ * plus half the square of the step in units of the slope, as f'' <= f'^2 where the density falls. The
+ * relative error of the slope is that of the tail, and 1e-12 covers what rounds the step. */
+static double beyond_root(curve at, double z, double gap, double error, int side)
 {
-    const double margin = at.error + target_error + (side > 0 ? 1e-12 * fabs(gap) : gap * gap + 1e-12 * fabs(gap));
-    const double next = z + (gap + side * margin) / at.slope;
-    return next * (1.0 + side * 2.0 * UNIT_ROUNDOFF);
+    const double reach = fabs(gap) + error;
+    const double margin = error + 2.0 * reach * (side > 0 ? error : reach) + 1e-12 * fabs(gap);
+    return (z + (gap + side * margin) / at.slope) * (1.0 + side * 2.0 * UNIT_ROUNDOFF);
 }
 
 double bincp_solve_tail(curve_fn f, const void *params, double target, double target_error,
-            double start, int side)
+                        double start, int side)
 {
     double low = 0.0, high = INFINITY, z = start;
     for (int i = 0; i < FEW_STEPS; ++i) {
-    const curve at = f(z, params);
-    const double gap = target - at.value;
-    if (fabs(gap) <= NEAR_ENOUGH && z > 0.0) {
-        return fmax(beyond_root(at, z, gap, target_error, side), 0.0);
-    }
-    if (gap > 0.0) {
-        low = z;
-    } else {
-        high = z;
-    }
-    const double newton = gap / at.slope;
-    const double next = z + newton / fmax(1.0 + 0.5 * newton * at.bend, 0.5);
-    z = next > low && next < high ? next : isinf(high) ? 2.0 * z + 1.0 : 0.5 * (low + high);
+        const curve at = f(z, params);
+        const double gap = target - at.value, error = at.error + target_error;
+        if (fabs(gap) <= NEAR_ENOUGH && error <= NEAR_ENOUGH && z > 0.0) {
+            return fmax(beyond_root(at, z, gap, error, side), 0.0);
+        }
+        if (gap > 0.0) {
+            low = z;
+        } else {
+            high = z;
+        }
+        const double newton = gap / at.slope;
+        const double next = z + newton / fmax(1.0 + 0.5 * newton * at.bend, 0.5);
+        z = next > low && next < high ? next : isinf(high) ? 2.0 * z + 1.0 : 0.5 * (low + high);
     }
     return bincp_solve(f, params, target, target_error, z, side);
 }
@@ -233,14 +239,29 @@ static void interpolate(const pair *values, double *out)
     }
 }
 
+/* 1 / Gamma(1 + a) - 1 for 0 <= a <= 1. */
+static double reciprocal_gamma_rise(double a)
+{
+    static const double c[28] = {
+        0x1.2788cfc6fb619p-1, -0x1.4fcf4026afa2ep-1, -0x1.5815e8fa27048p-5, 0x1.5512320b43fbep-3,
+        -0x1.59af103c34092p-5, -0x1.3b4af28483e21p-7, 0x1.d919c527f60b2p-8, -0x1.317112ce3a2a8p-10,
+        -0x1.c364fe6f1563dp-13, 0x1.0c8a78cd9f9d2p-13, -0x1.51ce8af47eabep-16, -0x1.4fad41fc34fbbp-20,
+        0x1.302509dbc0de3p-20, -0x1.b9986666c225dp-23, 0x1.a44b7ba22d629p-28, 0x1.57bc3fc384334p-28,
+        -0x1.44b4cedca388fp-30, 0x1.cae7675c18607p-34, 0x1.11d065bfaf067p-37, -0x1.0423bac8ca3fbp-38,
+        0x1.1f20151323cd0p-41, -0x1.72cb88ea5ae6ep-46, -0x1.815f72a05f16fp-48, 0x1.6198491a83bcdp-50,
+        -0x1.10613dde57a89p-53, 0x1.5e3fee81de0eap-60, 0x1.a0dc770fb8a4ap-60, -0x1.0f635344a29eap-62,
+    };
+    return a * polynomial(c, 7, a);
+}
+
 bincp_expp bincp_expp_make(double power, double gamma)
 {
-    bincp_expp law = {.power = power, .gamma = gamma};
     const double a = 1.0 / power;
-    double coefficient = 1.0;
+    bincp_expp law = {.power = power, .gamma = gamma, .rise = reciprocal_gamma_rise(a)};
+    double factor = a;
     for (int n = 0; n < BINCP_EXPP_NEAR; ++n) {
-        coefficient /= n > 0 ? a + n : 1.0;
-        law.near[n] = coefficient;
+        law.near[n] = factor / (a + n + 1.0);
+        factor /= -(n + 2.0);
     }
     pair values[BINCP_EXPP_FAR];
     for (int i = 0; i < BINCP_EXPP_FAR; ++i) {
@@ -259,12 +280,12 @@ bincp_expp bincp_expp_make(double power, double gamma)
 
 static curve expp_near(double x, double y, const bincp_expp *law)
 {
-    const double density = exp_of(-y);
-    const double inner = x * density * polynomial(law->near, BINCP_EXPP_NEAR / 4, y) / law->gamma;
-    const double q = 1.0 - inner;
-    const double value = LOG_2 - log_of(q), slope = density / (law->gamma * q);
+    const double less = x * y * polynomial(law->near, BINCP_EXPP_NEAR / 4, y);
+    const double q = ((1.0 - x) + less) - law->rise * (x - less);
+    const double value = LOG_2 - log_of(q), slope = exp_of(-y) / (law->gamma * q);
     const double bend = x > 0.0 ? slope - law->power * y / x : slope;
-    return (curve){value, slope, bend, UNIT_ROUNDOFF * (4.0 + 2.0 * value + 24.0 * inner / q)};
+    const double units = 5.0 + 2.2 * value + (18.0 * less + 20.0 * law->near[0] * x) / q;
+    return (curve){value, slope, bend, UNIT_ROUNDOFF * units};
 }
 
 static curve expp_far(double x, double y, const bincp_expp *law)
