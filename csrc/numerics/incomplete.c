@@ -28,10 +28,11 @@
  * itself (functions.h), and q by 10 u. Gamma below 1/2: s has 18 u (its
  * coefficients 4, the sum, whose alternate terms fall by 6 at least, 7, products 2 and y); r (x - s) has
  * 10 u a x, which is below 20 u x times the first coefficient a / (a + 1); the sums that make 1 - P have
- * terms up to twice it and 4.2 u. All this ends near the centre, or with a, as 1 - P > .559 a. Gamma above: what `far_units` counts, and 16 for the
- * logarithm, products and constants. Beta: two polynomials of Mills' ratio 27, the rest of the sum,
- * which is below 2% of it, 2, constants, root and quotients 15; the series in z has 20, with 3 for each
- * coefficient that a coefficient is made of; the continued fraction 24. The sum that makes -log T of
+ * terms up to twice it and 4.2 u. As 1 - P > .559 a, no power makes this large. Gamma above: what
+ * `far_units` counts, and 16 for the logarithm, products and constants. Beta: two polynomials of Mills'
+ * ratio 27, the rest of the sum, which is below 2% of it, 2, constants, root and quotients 15; the
+ * series in z has 20, with 3 for each coefficient that a coefficient is made of; the continued fraction
+ * 24. The sum that makes -log T of
  * its parts is rounded: one unit of -log T.
  */
 #include "numerics/incomplete.h"

@@ -29,7 +29,7 @@ enum { BINCP_EXPP_NEAR = 16, BINCP_EXPP_FAR = 40, BINCP_SECH_NEAR = 20, BINCP_SE
 
 /* Density exp(-|x|^power) / (2 gamma). */
 typedef struct bincp_expp {
-    double power, gamma; /* power >= 1; gamma = Gamma(1 + 1 / power) */
+    double power, gamma;    /* power >= 1; gamma = Gamma(1 + 1 / power) */
     double rise, far_units; /* what bincp_expp_make adds, see incomplete.c */
     double near[BINCP_EXPP_NEAR], far[BINCP_EXPP_FAR];
 } bincp_expp;
