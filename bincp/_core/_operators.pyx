@@ -49,9 +49,11 @@ cdef extern from "certificates/categorical_regions.h":
 
 cdef extern from "certificates/location.h":
     ctypedef struct bincp_expp:
-        double power, gamma
+        pass
     ctypedef struct bincp_sech:
-        double alpha, norm
+        pass
+    bincp_expp bincp_expp_make(double power, double gamma) nogil
+    bincp_sech bincp_sech_make(double alpha, double norm) nogil
     ctypedef struct bincp_pareto:
         double gamma, kappa
     ctypedef union bincp_law:
@@ -271,16 +273,14 @@ def half_power(double shift):
 def exponential_power(double shift, double power, double gamma):
     """Return F(F^-1(p) -+ shift) of exp(-abs(x)**power); ``gamma`` is gamma(1 + 1 / power)."""
     cdef Operator op = location_operator(BINCP_EXPP, shift)
-    cdef bincp_expp *law = &(<bincp_location *> op.storage).law.expp
-    law.power, law.gamma = power, gamma
+    (<bincp_location *> op.storage).law.expp = bincp_expp_make(power, gamma)
     return op
 
 
 def sech_power(double shift, double alpha, double norm):
     """Return F(F^-1(p) -+ shift) of the density norm sech(x)**(2 alpha)."""
     cdef Operator op = location_operator(BINCP_SECH, shift)
-    cdef bincp_sech *law = &(<bincp_location *> op.storage).law.sech
-    law.alpha, law.norm = alpha, norm
+    (<bincp_location *> op.storage).law.sech = bincp_sech_make(alpha, norm)
     return op
 
 

@@ -122,7 +122,7 @@ static double tail_quantile(known_tail known, const void *params, double t, int 
 {
     const double depth = -log_of(t);
     const double start = known.start(fmax(depth - LOG_2, 0.0), params);
-    return bincp_solve(known.curve, params, depth, 2.0 * UNIT_ROUNDOFF * depth, start, side);
+    return bincp_solve_tail(known.curve, params, depth, 2.0 * UNIT_ROUNDOFF * depth, start, side);
 }
 
 static double known_out(known_tail known, double t, double shift, const void *params)

@@ -292,6 +292,12 @@ static pair square_of(double x)
     return (pair){square, ((high * high - square) + 2.0 * high * low) + low * low};
 }
 
+double bincp_normal_mills(double y)
+{
+    const quotient ratio = mills_ratio(y);
+    return ratio.above / ratio.below;
+}
+
 double bincp_normal_tail(double x)
 {
     const double y = x < -40.0 ? 40.0 : -x;

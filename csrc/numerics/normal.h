@@ -9,6 +9,9 @@
 /* Phi(x) for x <= 0: the lower tail. By symmetry the upper tail of x >= 0 is that of -x. */
 double bincp_normal_tail(double x);
 
+/* exp(y^2 / 2) (1 - Phi(y)) for y in [0, 119]: 29 units up to y = 40, and beyond within 3e-13. */
+double bincp_normal_mills(double y);
+
 /* Phi^-1(p) for p in (0, 1/2], as a number <= 0. By symmetry Phi^-1(1 - p) is its negative. */
 double bincp_normal_tail_quantile(double p);
 

@@ -59,7 +59,7 @@ static void test_expp(void)
         for (size_t j = 0; j < LENGTH(shifts); ++j) {
             const bincp_location location = {
                 .shift = shifts[j],
-                .law.expp = {powers[i], tgamma(1.0 + 1.0 / powers[i])},
+                .law.expp = bincp_expp_make(powers[i], tgamma(1.0 + 1.0 / powers[i])),
             };
             check_at(bincp_expp_lower, bincp_expp_upper, &location, shifts[j],
                      powers[i] < 1e3 ? 1e-11 : 1e-3);
@@ -75,7 +75,8 @@ static void test_sech(void)
         const double norm = alpha < 1e4 ? exp(lgamma(alpha + 0.5) - lgamma(alpha)) / sqrt(PI)
                                         : sqrt(alpha / PI) * (1.0 - 0.125 / alpha);
         for (size_t j = 0; j < LENGTH(shifts); ++j) {
-            const bincp_location location = {.shift = shifts[j], .law.sech = {alpha, norm}};
+            const bincp_location location = {.shift = shifts[j],
+                                             .law.sech = bincp_sech_make(alpha, norm)};
             check_at(bincp_sech_lower, bincp_sech_upper, &location, shifts[j], 1e-11);
         }
     }
@@ -115,10 +116,10 @@ static void test_values(void)
     check_below(bincp_laplace_lower(0.9, &shift), 1.0 - 0.1 * exp(1.0), 2e-15);
 
     /* alpha = 1 is the logistic law: the shift multiplies the odds by exp(-2 shift). */
-    const bincp_location logistic = {.shift = 0.5, .law.sech = {1.0, 0.5}};
+    const bincp_location logistic = {.shift = 0.5, .law.sech = bincp_sech_make(1.0, 0.5)};
     check_below(bincp_sech_lower(0.75, &logistic), 3.0 / (3.0 + exp(1.0)), 1e-13);
     /* power 1 is the Laplace law */
-    const bincp_location laplace = {.shift = 1.0, .law.expp = {1.0, 1.0}};
+    const bincp_location laplace = {.shift = 1.0, .law.expp = bincp_expp_make(1.0, 1.0)};
     check_below(bincp_expp_lower(0.75, &laplace), exp(-1.0), 1e-13);
     check_below(bincp_expp_lower(1e-300, &laplace), 1e-300 * exp(-1.0), 3e-12);
     /* For a = 1 the radius is atanh(2 p - 1): the logistic law again. */
@@ -128,8 +129,8 @@ static void test_values(void)
 
 static void test_curves(void)
 {
-    const bincp_expp normal = {2.0, 0.88622692545275801365};
-    const bincp_sech arcsine = {0.5, 0.31830988618379067154};
+    const bincp_expp normal = bincp_expp_make(2.0, 0.88622692545275801365);
+    const bincp_sech arcsine = bincp_sech_make(0.5, 0.31830988618379067154);
     for (double x = 0.0; x < 20.0; x += 0.01) {
         curve at = bincp_expp_tail(x, &normal);
         CHECK(fabs(exp(-at.value) - 0.5 * erfc(x)) <= 4e-13 * erfc(x));
