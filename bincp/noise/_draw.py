@@ -9,6 +9,7 @@ from bincp.noise._keys import (
     IntArray,
     Keys,
     Phase,
+    check_first_draw,
     check_indices,
     check_phase,
     check_seed,
@@ -23,6 +24,7 @@ def draw(
     *,
     phase: Phase,
     indices: ArrayLike | None = None,
+    first_draw: int = 0,
     seed: int = 0,
 ) -> FloatArray:
     """Draw smoothed copies of inputs, for models that are not torch models.
@@ -44,6 +46,9 @@ def draw(
     indices : array (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise, so
         in the calibration phase they must differ, over all calls of one calibration.
+    first_draw : int, optional
+        Number of the first draw of each input; ``first_draw + n_samples`` is below 2**31. Draws of
+        different numbers are independent.
     seed : int, optional
         In [0, 2**64). The guarantee is for adversaries who do not know the test noise: keep the
         seed from them.
@@ -129,15 +134,25 @@ def draw(
     number = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
     check_phase(phase)
     ids = check_indices(indices, len(x), phase)
-    return draw_from(sampler, x, number, phase=phase, ids=ids, seed=check_seed(seed))
+    first = check_first_draw(first_draw, number)
+    return draw_from(
+        sampler, x, number, phase=phase, ids=ids, seed=check_seed(seed), first_draw=first
+    )
 
 
 def draw_from(
-    sampler: Sampler, x: FloatArray, n_samples: int, *, phase: Phase, ids: IntArray, seed: int
+    sampler: Sampler,
+    x: FloatArray,
+    n_samples: int,
+    *,
+    phase: Phase,
+    ids: IntArray,
+    seed: int,
+    first_draw: int = 0,
 ) -> FloatArray:
     """Draw from checked arguments."""
     out = np.empty((len(x), n_samples, *x.shape[1:]), dtype=noisy_dtype(x))
     sources, draws = np.divmod(np.arange(len(x) * n_samples), n_samples)
     rows = out.reshape(len(sources), *x.shape[1:])
-    sampler.fill(Keys(seed, phase, ids[sources], draws), sources, x, rows)
+    sampler.fill(Keys(seed, phase, ids[sources], first_draw + draws), sources, x, rows)
     return out

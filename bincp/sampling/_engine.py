@@ -73,10 +73,10 @@ def count(
     return counts, dtype
 
 
-def votes(job: Job, first_draw: int) -> npt.NDArray[np.int64]:
+def votes(job: Job) -> npt.NDArray[np.int64]:
     """Return how many draws have their largest score at each label (n, K), ties to the first."""
     n = len(job.x)
-    what = _Draws(np.arange(n), np.full(n, first_draw), np.full(n, job.n_samples))
+    what = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, job.n_samples))
     result = None
     with _evaluating(job.model), _progress_bar(job, n * job.n_samples, "draw") as bar:
         for batch in _batches(job, what):
@@ -205,8 +205,8 @@ def _batches(
         if bool(missing.any()):
             row, label = (int(i) for i in missing.nonzero()[0])
             raise ValueError(
-                f"`model` must not give NaN scores, got one for input {sources[row]}, "
-                f"draw {draws[row]}, label {label}"
+                f"`model` must not give NaN scores, got one for {job.named(sources[row])}, "
+                f"draw {job.first_draw + draws[row]}, label {label}"
             )
         yield _Batch(sources, draws, scores)
 

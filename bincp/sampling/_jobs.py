@@ -57,6 +57,7 @@ class Job:
     n_samples: int
     phase: Phase
     ids: IntArray
+    first_draw: int
     score: Scoring
     batch_size: int
     seed: int
@@ -73,6 +74,7 @@ class Job:
         *,
         phase: Phase,
         indices: ArrayLike | None = None,
+        first_draw: int = 0,
         **options: Any,
     ) -> Self:
         """Check all arguments; ``options`` are those of `Options.checked`."""
@@ -84,6 +86,7 @@ class Job:
             Options.checked(**options),
             phase=phase,
             indices=indices,
+            first_draw=first_draw,
         )
 
     @classmethod
@@ -97,13 +100,15 @@ class Job:
         *,
         phase: Phase,
         indices: ArrayLike | None = None,
+        first_draw: int = 0,
     ) -> Self:
-        """Check the inputs and their ids, which are positions by default; the rest is checked."""
+        """Check the inputs and their keys: ids are positions by default; the rest is checked."""
         inputs = _host_inputs(x)
         sampler = sampler_of(smoothing)
         check_inputs(sampler, inputs)
         _keys.check_phase(phase)
         ids = _keys.check_indices(_on_host("indices", indices), len(inputs), phase)
+        first = _keys.check_first_draw(first_draw, n_samples)
         _check_dtypes(model, inputs)
         return cls(
             model=model,
@@ -112,6 +117,7 @@ class Job:
             n_samples=n_samples,
             phase=phase,
             ids=ids,
+            first_draw=first,
             score=options.score,
             batch_size=options.batch_size,
             seed=options.seed,
@@ -120,8 +126,13 @@ class Job:
         )
 
     def keys(self, sources: IntArray, draws: IntArray) -> Keys:
-        """Return the keys of some draws of inputs."""
-        return Keys(self.seed, self.phase, self.ids[sources], draws)
+        """Return the keys of some draws of inputs, numbered from the first one of the job."""
+        return Keys(self.seed, self.phase, self.ids[sources], self.first_draw + draws)
+
+    def named(self, source: int) -> str:
+        """Return how a message calls an input: by its position, and its id if that differs."""
+        own = self.ids[source]
+        return f"input {source}" if own == source else f"input {source} (id {own})"
 
 
 def _checked_device(device: object) -> torch.device:
