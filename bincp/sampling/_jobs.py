@@ -103,7 +103,7 @@ class Job:
         first_draw: int = 0,
     ) -> Self:
         """Check the inputs and their keys: ids are positions by default; the rest is checked."""
-        inputs = _host_inputs(x)
+        inputs = host_inputs(x)
         sampler = sampler_of(smoothing)
         check_inputs(sampler, inputs)
         _keys.check_phase(phase)
@@ -196,7 +196,7 @@ def _on_host(name: str, value: Any) -> Any:
     return value.detach().cpu()
 
 
-def _host_inputs(x: object) -> npt.NDArray[Any]:
+def host_inputs(x: object) -> npt.NDArray[Any]:
     if not isinstance(x, torch.Tensor | np.ndarray):
         raise TypeError(f"`x` must be a tensor or an array, got {type(x).__name__}")
     if isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16:
