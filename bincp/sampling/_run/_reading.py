@@ -14,7 +14,7 @@ from bincp.noise._keys import IntArray
 from bincp.sampling._run import _canonical
 from bincp.sampling._run._data import Digests, data_of
 from bincp.sampling._run._kept import AllScores, Counts, Kept, LabelScores, kept_of
-from bincp.sampling._run._manifest import NAME, Manifest
+from bincp.sampling._run._manifest import Manifest
 from bincp.sampling._run._parts import Part, read_part
 from bincp.sampling._run._worker import check_digests
 
@@ -396,8 +396,3 @@ def as_folder(path: object) -> Path:
     if not isinstance(path, str | PathLike):
         raise TypeError(f"`path` must be a str or path-like, got {path!r}")
     return Path(path)
-
-
-def is_run(path: Path) -> bool:
-    """Say if a path is the folder of a run."""
-    return (path / NAME).exists()
