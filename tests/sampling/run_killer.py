@@ -1,4 +1,6 @@
-"""Kill runs: at one operation on files, or after some time. Prints how many kills there were.
+"""Kill runs: at one operation on files, after some time, or one of several processes of a run.
+
+Prints how many kills or races there were.
 
 It forks from a process that has imported torch, so that a kill costs milliseconds.
 """
@@ -118,11 +120,38 @@ def at_random(root, expected, times):
     return 3 * times
 
 
+def at_once(root, expected, rounds):
+    """Let three processes make the same parts, kill some, damage a part, and begin again."""
+    choice = random.Random(0)
+    for i in range(rounds):
+        folder = root / f"raced-{i}"
+        for n_killed in (choice.randrange(4), choice.randrange(4), 0):
+            processes = [forked(lambda folder=folder: sample(folder)) for _ in range(3)]
+            if n_killed:
+                time.sleep(choice.uniform(0, 0.05))
+            for process in processes[:n_killed]:
+                os.kill(process, signal.SIGKILL)
+            statuses = [status_of(process) for process in processes]
+            assert statuses[n_killed:] == [0] * (3 - n_killed), statuses
+            if n_killed and (parts := sorted(folder.glob("0*.npz"))):
+                damage(choice.choice(parts), choice)
+        assert files(folder) == expected, (sorted(files(folder)), sorted(expected))
+        shutil.rmtree(folder)
+    return rounds
+
+
+def damage(path, choice):
+    """Flip a bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[choice.randrange(len(data))] ^= 1 << choice.randrange(8)
+    path.write_bytes(data)
+
+
 def main():
     torch.set_num_threads(1)  # no other threads: the forked processes must not wait for their locks
     root, how, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     assert status_of(forked(lambda: sample(root / "expected"))) == 0
-    kill = {"operations": at_operations, "random": at_random}[how]
+    kill = {"operations": at_operations, "random": at_random, "race": at_once}[how]
     print(kill(root, files(root / "expected"), number))
 
 

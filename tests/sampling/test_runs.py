@@ -89,6 +89,27 @@ class TestValues:
             sample(tmp_path / str(i), x=x, labels=labels)
             assert files(tmp_path / str(i)) == files(expected.path)
 
+    def test_grey_levels_stay_grey_levels(self, tmp_path):
+        x = np.arange(N * 4, dtype=np.uint8).reshape(N, 4)
+        scheme = Gaussian(0.5, grid=255)
+        options = {"model": coordinates, "model_id": "coordinates", "smoothing": scheme}
+        run = sample(tmp_path / "run", x=x, keep="scores", **options)
+        assert run.identity["input_dtype"] == "uint8"
+        whole = sample_scores(coordinates, x, scheme, M, phase="calibration", seed=SEED)
+        assert np.array_equal(run.values(), whole)
+
+    def test_items_that_do_not_fit_are_refused(self, tmp_path):
+        cases = {
+            "`labels` must be an integer, got 1.5": [(X[0], 0), (X[1], 1.5)],
+            "of one shape and dtype": [(X[0], 0), (X[1, :2], 1)],
+            "pairs of an input and its label": [(X[0], 0), (X[1], 1, 2)],
+            "must yield tensors or arrays": [(X[0], 0), ("x", 1)],
+            "got 3 at index": [(X[0], 0), (X[1], 3)],
+        }
+        for message, items in cases.items():
+            with pytest.raises((TypeError, ValueError), match=message):
+                sample(tmp_path / str(len(message)), x=Items(items), labels=None)
+
     def test_loaders_in_another_order_are_refused(self, tmp_path):
         loader = torch.utils.data.DataLoader(X, shuffle=True)
         with pytest.raises(ValueError, match="RandomSampler"):
@@ -96,6 +117,19 @@ class TestValues:
         with pytest.raises(TypeError, match="`x` must be"):
             sample(tmp_path / "run", x=[[0.0]], labels=None)
         assert not (tmp_path / "run").exists()
+
+
+class Items:
+    """A dataset of these items."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, i):
+        return self.items[i]
 
 
 def rule_of(alpha, m=M, **options):
@@ -155,14 +189,14 @@ class TestBytes:
                 sample(path, shard=(i, workers), parts=9)
             assert files(path) == expected
 
-    def test_three_processes_make_the_same_parts_at_once(self, tmp_path):
-        expected = files(sample(tmp_path / "whole").path)
+    @pytest.mark.parametrize("seed", [SEED, None])
+    def test_three_processes_make_the_same_parts_at_once(self, tmp_path, seed):
         code = f"""
 import sys, torch
 from pathlib import Path
 from run_tasks import sample
 torch.set_num_threads({torch.get_num_threads()})
-sample(Path(sys.argv[1]))
+sample(Path(sys.argv[1]), seed={seed})
 """
         started = [
             subprocess.Popen(
@@ -173,7 +207,9 @@ sample(Path(sys.argv[1]))
             for _ in range(3)
         ]
         assert [one.wait() for one in started] == [0, 0, 0]
-        assert files(tmp_path / "run") == expected
+        agreed = int(json.loads((tmp_path / "run" / "seed").read_text())["seed"])
+        assert seed in (None, agreed)
+        assert files(tmp_path / "run") == files(sample(tmp_path / "whole", seed=agreed).path)
 
     def test_a_complete_run_needs_no_forward_pass_and_no_seed(self, tmp_path):
         path = sample(tmp_path / "run").path
@@ -203,6 +239,12 @@ class TestKills:
     def test_at_some_random_moments(self, tmp_path):
         ended = process("run_killer.py", tmp_path, "random", 5)
         assert ended.returncode == 0, ended.stderr
+
+    @pytest.mark.parametrize("rounds", [5, pytest.param(100, marks=pytest.mark.slow)])
+    def test_beside_other_processes_and_damaged_parts(self, tmp_path, rounds):
+        ended = process("run_killer.py", tmp_path, "race", rounds)
+        assert ended.returncode == 0, ended.stderr
+        assert int(ended.stdout) == rounds
 
     @pytest.mark.slow
     def test_at_every_operation_on_files(self, tmp_path):
@@ -496,6 +538,26 @@ class TestMerging:
         before = files(merged.path)
         next(merged.path.glob("00001-of-*.npz")).unlink()
         assert files(merge(tmp_path / "merged", [p.path for p in pieces]).path) == before
+
+    def test_a_merge_that_is_stopped_goes_on(self, tmp_path, monkeypatch):
+        pieces = [
+            self.piece(tmp_path / str(i), ids, slice(0, M), parts=3)
+            for i, ids in enumerate([slice(0, 5), slice(5, N)])
+        ]
+        expected = files(merge(tmp_path / "whole", pieces).path)
+        link, calls = os.link, []
+
+        def stop(*paths):
+            calls.append(paths)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            link(*paths)
+
+        monkeypatch.setattr(os, "link", stop)
+        with pytest.raises(KeyboardInterrupt):
+            merge(tmp_path / "merged", pieces)
+        assert len(bincp.sampling.open(tmp_path / "merged").missing()) > 0
+        assert files(merge(tmp_path / "merged", pieces).path) == expected
 
     def test_what_is_not_one_rectangle_or_one_kind_is_refused(self, tmp_path):
         first = self.piece(tmp_path / "a", slice(0, 5), slice(0, M))

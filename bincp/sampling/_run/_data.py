@@ -17,6 +17,7 @@ from torch.utils.data import (
 )
 
 from bincp._utils.arrays import ArrayLike
+from bincp._utils.validation import check_integer
 from bincp.noise._keys import IntArray
 from bincp.sampling._jobs import host_inputs, integers
 
@@ -128,6 +129,14 @@ class _Dataset:
 
     def rows(self, first: int, last: int) -> Rows:
         items = [self._item(i) for i in range(first, last)]
+        usual = items[0][0]
+        for i, (one, _) in enumerate(items, first):
+            if (one.shape, one.dtype) != (usual.shape, usual.dtype):
+                raise ValueError(
+                    "`x` must yield inputs of one shape and dtype, "
+                    f"got {one.shape}, {one.dtype} at position {i} after "
+                    f"{usual.shape}, {usual.dtype}"
+                )
         inputs = np.stack([one for one, _ in items])
         labels = integers("labels", [label for _, label in items]) if self.labelled else None
         return Rows(inputs, labels)
@@ -143,7 +152,7 @@ class _Dataset:
             raise TypeError(
                 f"`x` must yield tensors or arrays, got {type(one).__name__} at position {i}"
             )
-        return host_inputs(one), int(label)
+        return host_inputs(one), check_integer("labels", label, low=-(2**63), high=2**63 - 1)
 
 
 def _dataset_of(loader: DataLoader[Any]) -> Any:
