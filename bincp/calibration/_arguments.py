@@ -25,6 +25,13 @@ def check_calibration_shape(scores: Scores, wanted: str) -> None:
     check_integer(f"{scores.name}.shape[{len(shape) - 1}]", shape[-1], low=1, high=MAX_COUNT)
 
 
+def check_run_classes(n_classes: int | None, found: int) -> int:
+    """Return the K of a run on disk, and refuse another one."""
+    if n_classes not in (None, found):
+        raise ValueError(f"`n_classes` must be the K = {found} of the run, got {n_classes}")
+    return found
+
+
 def check_test_samples(n_test_samples: int | None, m: int) -> int:
     """Return m', which is m if it is not given."""
     if n_test_samples is None:

@@ -16,6 +16,7 @@ from bincp.calibration import _storage
 from bincp.calibration._arguments import (
     check_calibration_shape,
     check_passes,
+    check_run_classes,
     check_test_samples,
 )
 from bincp.calibration._attributes import Configured, Shown, fitted
@@ -30,6 +31,7 @@ from bincp.calibration._prediction import (
     sets_from_scores,
 )
 from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._stored import StoredScores
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
 from bincp.errors import TrivialSetWarning
@@ -314,9 +316,9 @@ class BinCP(Configured):
 
         Parameters
         ----------
-        true_scores : array_like of float16, bfloat16, float32 or float64, shape (n, m)
+        true_scores : array_like of float16, bfloat16, float32 or float64, shape (n, m), or Run
             m sampled scores of the true label of each of n calibration points; larger means better
-            agreement.
+            agreement. Or a run of `bincp.sampling.run`, which knows its noise and K.
         n_classes : int, optional
             Number of classes K; needed by "clopper-pearson", which spends eta / (n + K) a bound.
             Where it is given, `predict_set` refuses another K.
@@ -338,8 +340,14 @@ class BinCP(Configured):
         TypeError
             If a number is not an integer, or `n_classes` is missing where it is needed.
         ValueError
-            If the scores have a wrong shape or dtype or hold NaN, or a number is out of range.
+            If the scores have a wrong shape or dtype or hold NaN, or a number is out of range. If a
+            run is for other noise, test points or another K, or keeps no scores of the labels.
+        FileNotFoundError
+            If a run is not complete.
         """
+        if isinstance(true_scores, StoredScores):
+            true_scores, _, found = true_scores.calibration_points(self.certificate_description)
+            n_classes = check_run_classes(n_classes, found)
         rule = self._fit(
             as_scores("true_scores", true_scores),
             self._check_classes(n_classes),
@@ -411,9 +419,10 @@ class BinCP(Configured):
 
         Parameters
         ----------
-        scores : array_like, shape (n, K, m')
+        scores : array_like, shape (n, K, m'), or Run
             m' sampled scores of each label of each input, of the dtype calibrated with. A rule with
-            `boundaries_` looks at them one by one, so they must be in the order of the draws.
+            `boundaries_` looks at them one by one, so they must be in the order of the draws. Or a
+            run of `bincp.sampling.run` with all scores, or with counts at `tau_`.
 
         Returns
         -------
@@ -425,9 +434,15 @@ class BinCP(Configured):
         NotCalibratedError
             If `calibrate` has not been called.
         ValueError
-            If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
+            If shape, dtype, K or m' differ from those calibrated for, or a score is NaN. If a run
+            is for other noise or calibration points, or does not keep what the rule needs.
+        FileNotFoundError
+            If a run is not complete.
         """
-        return sets_from_scores(sampled(self._rule), scores)
+        rule = sampled(self._rule)
+        if isinstance(scores, StoredScores):
+            return scores.sets_of(self)
+        return sets_from_scores(rule, scores)
 
     def predict_set_from_counts(
         self, counts: ArrayLike, *, n_samples: int

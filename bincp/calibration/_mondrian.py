@@ -13,7 +13,11 @@ from bincp._utils.arrays import ArrayLike, as_counts, as_scores
 from bincp._utils.levels import Level
 from bincp._utils.validation import check_integer
 from bincp.calibration import _storage
-from bincp.calibration._arguments import check_calibration_shape, check_test_samples
+from bincp.calibration._arguments import (
+    check_calibration_shape,
+    check_run_classes,
+    check_test_samples,
+)
 from bincp.calibration._attributes import Configured, Shown, fitted
 from bincp.calibration._bincp import BinCP
 from bincp.calibration._class_rules import ClassRules
@@ -21,6 +25,7 @@ from bincp.calibration._class_triviality import trivial_classes
 from bincp.calibration._fitting import Task, fit
 from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._stored import StoredScores
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan
 from bincp.errors import TrivialSetWarning
@@ -144,14 +149,19 @@ class MondrianBinCP(Configured):
         ]
 
     def calibrate(
-        self, true_scores: ArrayLike, labels: ArrayLike, *, n_test_samples: int | None = None
+        self,
+        true_scores: ArrayLike,
+        labels: ArrayLike | None = None,
+        *,
+        n_test_samples: int | None = None,
     ) -> Self:
         """Calibrate on sampled scores of the true labels.
 
         Parameters
         ----------
-        true_scores : array_like of float16, bfloat16, float32 or float64, shape (n, m)
-            m sampled scores of the true label of each of n calibration points.
+        true_scores : array_like of float16, bfloat16, float32 or float64, shape (n, m), or Run
+            m sampled scores of the true label of each of n calibration points. Or a run of
+            `bincp.sampling.run` with labels, which is given alone.
         labels : array_like of int, shape (n,)
             The true labels, in [0, K).
         n_test_samples : int, optional
@@ -171,13 +181,24 @@ class MondrianBinCP(Configured):
         Raises
         ------
         TypeError
-            If the labels are not integers.
+            If the labels are not integers, or given with a run, or not given with an array.
         ValueError
             If shapes do not fit, the dtype is wrong, a score is NaN, or a label is out of range.
         CertificateError
             If the object was loaded from a file and has no certificate, see `load`.
         """
         certificate = self._require_certificate()
+        if (labels is not None) == isinstance(true_scores, StoredScores):
+            got = "None" if labels is None else "labels"
+            raise TypeError(
+                "`labels` must be given with an array of scores, and not with a run, which has "
+                f"them, got {got} with {type(true_scores).__name__}"
+            )
+        if isinstance(true_scores, StoredScores):
+            true_scores, labels, found = true_scores.calibration_points(
+                self.certificate_description
+            )
+            check_run_classes(self.n_classes, found)
         scores = as_scores("true_scores", true_scores)
         check_calibration_shape(scores, "(n, m)")
         check_no_nan(scores)  # here, for the places in a class are not those in the argument
@@ -204,9 +225,10 @@ class MondrianBinCP(Configured):
 
         Parameters
         ----------
-        scores : array_like, shape (n, K, m')
+        scores : array_like, shape (n, K, m'), or Run
             m' sampled scores of each label of each input, of the dtype calibrated with. Rules with
-            `boundaries_` look at them one by one, so they must be in the order of the draws.
+            `boundaries_` look at them one by one, so they must be in the order of the draws. Or a
+            run of `bincp.sampling.run` with all scores, or with counts at `tau_`.
 
         Returns
         -------
@@ -220,7 +242,10 @@ class MondrianBinCP(Configured):
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        return sets_from_scores(self._require_rule("predicting"), scores)
+        rules = self._require_rule("predicting")
+        if isinstance(scores, StoredScores):
+            return scores.sets_of(self)
+        return sets_from_scores(rules, scores)
 
     def predict_set_from_counts(
         self, counts: ArrayLike, *, n_samples: int

@@ -276,7 +276,7 @@ def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
         Certificate,
         operator,
         details,
-        pair={"smoothing": _parameters(smoothing), "ball": _parameters(ball)},
+        pair={"smoothing": parameters_of(smoothing), "ball": parameters_of(ball)},
         inverse=lambda: certify(smoothing, _inverted(ball)),
         recipe=(certify, (smoothing, ball)),
     )
@@ -344,7 +344,7 @@ def _inverted(ball: Any) -> Any:
     return ball.inverse()
 
 
-def _parameters(value: Any) -> dict[str, Any]:
+def parameters_of(value: Any) -> dict[str, Any]:
     """Return the type and the parameters of a scheme or ball."""
     parameters = {name: _plain(item) for name, item in _attributes(value)}
     return {"type": type(value).__name__, **parameters}
@@ -378,7 +378,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        return _parameters(value)
+        return parameters_of(value)
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -31,6 +31,7 @@ from bincp.cli._report import (
     show,
     tell,
 )
+from bincp.cli._sample import add_sample
 
 __all__ = ["main"]
 
@@ -118,7 +119,8 @@ def _parser() -> argparse.ArgumentParser:
             "Conformal prediction sets that keep their coverage under attack.\n\n"
             "Start with `bincp demo`. With scores of a model of your own, sampled under\n"
             "random noise, `bincp calibrate` finds the decision rule, and `bincp predict`\n"
-            "applies it; `bincp plan` says beforehand how many samples are worth drawing."
+            "applies it; `bincp sample` samples them, and `bincp plan` says beforehand how\n"
+            "many samples are worth drawing."
         ),
         epilog="Exit status: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C.\n"
         "`bincp COMMAND --help` says more.",
@@ -126,6 +128,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"bincp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (add_demo, add_plan, add_calibrate, add_predict, add_certify, add_bench):
+    for add in (
+        add_demo,
+        add_plan,
+        add_sample,
+        add_calibrate,
+        add_predict,
+        add_certify,
+        add_bench,
+    ):
         add(commands)
     return parser

@@ -272,13 +272,7 @@ def _guarantee(text: str) -> str | tuple[str, str]:
 def add_spec_arguments(
     parser: argparse.ArgumentParser, *, required: bool = True, several: bool = False
 ) -> None:
-    parser.add_argument(
-        "--smoothing",
-        type=_smoothing,
-        required=required,
-        metavar="NOISE",
-        help="noise that the scores were drawn with, such as gaussian:sigma=0.25",
-    )
+    add_smoothing_argument(parser, required=required)
     parser.add_argument(
         "--ball",
         type=_ball,
@@ -286,6 +280,16 @@ def add_spec_arguments(
         metavar="BALL",
         help="perturbations to withstand, such as l2:r=0.12, in the units of the noise",
         **({"nargs": "+"} if several else {}),
+    )
+
+
+def add_smoothing_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument(
+        "--smoothing",
+        type=_smoothing,
+        required=required,
+        metavar="NOISE",
+        help="noise of the scores, such as gaussian:sigma=0.25",
     )
 
 

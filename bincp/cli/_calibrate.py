@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import as_counts
 from bincp.calibration import BinCP, MondrianBinCP
-from bincp.certificates import certify
+from bincp.certificates import Certificate, certify
 from bincp.cli._arguments import (
     OUTPUTS,
     SPECS,
@@ -27,7 +27,7 @@ from bincp.cli._arguments import (
     level,
     threshold,
 )
-from bincp.cli._files import has_array, output_file, read_array
+from bincp.cli._files import has_array, is_run, open_run, output_file, read_array
 from bincp.cli._report import Report
 from bincp.cli._rules import class_rules_data, class_rules_text, rule_data, rule_text
 
@@ -46,7 +46,8 @@ def add_calibrate(commands: Any) -> None:
         "of its true label under random noise: an array (n, m) of floats, where larger\n"
         "means better agreement. Or it holds the scores of all K labels, (n, K, m), and\n"
         "the true labels come from --labels, or from `labels` in the same .npz file. With\n"
-        "--mondrian each class gets a rule (tau, k) from its own points.",
+        "--mondrian each class gets a rule (tau, k) from its own points. SCORES may be the\n"
+        "folder of a run of `bincp sample`, which knows its labels and K.",
         "Example:\n"
         "  bincp calibrate true_scores.npy --smoothing gaussian:sigma=0.25 \\\n"
         "      --ball l2:r=0.12 --n-classes 10 --out rule.json\n"
@@ -54,7 +55,7 @@ def add_calibrate(commands: Any) -> None:
         "      --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 --out rule.json\n\n"
         f"{SPECS}\n\n{OUTPUTS}",
     )
-    parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file")
+    parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file, or run")
     parser.add_argument(
         "--labels",
         type=Path,
@@ -109,7 +110,7 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
         certificate = certify(arguments.smoothing, arguments.ball)
         rule = BinCP(certificate, **options)
     target = output_file(arguments.out, [arguments.scores, arguments.labels])
-    points = _points(arguments)
+    points = _run_points(arguments, certificate) if is_run(arguments.scores) else _points(arguments)
     if arguments.mondrian:
         assert points.labels is not None
         assert points.n_classes is not None
@@ -135,6 +136,19 @@ class _Points(NamedTuple):
     scores: npt.NDArray[Any]
     labels: npt.NDArray[np.int64] | None
     n_classes: int | None
+
+
+def _run_points(arguments: argparse.Namespace, certificate: Certificate) -> _Points:
+    """Read the calibration points of a run."""
+    stored = open_run(arguments.scores, {"--labels": arguments.labels, "--key": arguments.key})
+    points = _Points(*stored.calibration_points(certificate.describe()))
+    if arguments.n_classes not in (None, points.n_classes):
+        raise UsageError(
+            f"--n-classes must be the K = {points.n_classes} of the run, got {arguments.n_classes}"
+        )
+    if arguments.mondrian and points.labels is None:
+        raise ValueError(f"{arguments.scores}: --mondrian needs a run with labels")
+    return points
 
 
 def _points(arguments: argparse.Namespace) -> _Points:

@@ -33,6 +33,21 @@ def read_array(path: Path, key: str | None, *usual_keys: str) -> npt.NDArray[Any
     raise ValueError(f"{path}: must be a .npy or .npz file that NumPy wrote, got something else")
 
 
+def is_run(path: Path) -> bool:
+    """Say if a path is the folder of a run of `bincp sample`."""
+    return (path / "manifest.json").is_file()
+
+
+def open_run(path: Path, given: dict[str, Any]) -> Any:
+    """Return the run in a folder, which options for files do not fit."""
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(f"{option} must be left out with a run, got {value}")
+    from bincp.sampling import open as open_folder
+
+    return open_folder(path)
+
+
 def has_array(path: Path, key: str) -> bool:
     """Say if a file that `read_array` has read is a .npz file with this key."""
     with open(path, "rb") as stream:

@@ -11,7 +11,7 @@ from bincp import metrics
 from bincp._utils.files import replace_file
 from bincp.calibration import BinCP, MondrianBinCP, RobustRiskControl
 from bincp.cli._arguments import OUTPUTS, add_command, add_key_argument, integer
-from bincp.cli._files import output_file, read_array
+from bincp.cli._files import is_run, open_run, output_file, read_array
 from bincp.cli._report import Report
 from bincp.cli._rules import load_rule
 
@@ -26,7 +26,7 @@ def add_predict(commands: Any) -> None:
         "inputs under random noise: an array (n, K, m') of the dtype that the rule was\n"
         "calibrated with. With --counts M it holds integers (n, K): how many of M = m'\n"
         "scores reach tau. A rule that stops early needs the scores, in the order of their\n"
-        "draws.",
+        "draws. SCORES may be the folder of a run of `bincp sample`, with its labels.",
         "Example:\n  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy\n\n"
         "The sets are a boolean array (n, K); a .npz file holds it as `sets`. With labels\n"
         "the coverage is measured, or the false-negative rate for a rule of risk control.\n\n"
@@ -38,7 +38,7 @@ def add_predict(commands: Any) -> None:
         metavar="RULE",
         help="file from `bincp calibrate`, or from the method save of a calibrated object",
     )
-    parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file")
+    parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file, or run")
     parser.add_argument(
         "--out", type=Path, required=True, metavar="SETS", help=".npy or .npz file to write"
     )
@@ -62,7 +62,12 @@ def _predict(arguments: argparse.Namespace) -> Report:
     inputs = [arguments.rule, arguments.scores, arguments.labels]
     target = output_file(arguments.out, inputs, suffixes=(".npy", ".npz"))
     rule = load_rule(arguments.rule)
-    if arguments.counts is not None:
+    labels = None if arguments.labels is None else read_array(arguments.labels, None, "labels")
+    if is_run(arguments.scores):
+        stored = open_run(arguments.scores, {"--counts": arguments.counts, "--key": arguments.key})
+        sets = rule.predict_set(stored)
+        labels = stored.labels() if labels is None else labels
+    elif arguments.counts is not None:
         counts = read_array(arguments.scores, arguments.key, "counts")
         sets = rule.predict_set_from_counts(counts, n_samples=arguments.counts)
     else:
@@ -74,8 +79,8 @@ def _predict(arguments: argparse.Namespace) -> Report:
             )
         sets = rule.predict_set(scores)
     data = _sets_data(sets)
-    if arguments.labels is not None:
-        data |= _quality(rule, sets, read_array(arguments.labels, None, "labels"))
+    if labels is not None:
+        data |= _quality(rule, sets, labels)
     replace_file(target, lambda stream: _save_sets(stream, sets, target.suffix))
     lines = [
         f"{key.replace('_', ' '):<18}{value if isinstance(value, int) else f'{value:.4g}'}"

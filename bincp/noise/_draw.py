@@ -13,6 +13,7 @@ from bincp.noise._keys import (
     IntArray,
     Keys,
     Phase,
+    check_first_draw,
     check_indices,
     check_phase,
     check_seed,
@@ -30,6 +31,7 @@ def draw(
     *,
     phase: Phase,
     indices: ArrayLike | None = None,
+    first_draw: int = 0,
     seed: int = 0,
     n_threads: int = 1,
 ) -> FloatArray:
@@ -52,6 +54,9 @@ def draw(
     indices : array (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise, so
         in the calibration phase they must differ, over all calls of one calibration.
+    first_draw : int, optional
+        Number of the first draw of each input; ``first_draw + n_samples`` is below 2**31. Draws of
+        different numbers are independent.
     seed : int, optional
         In [0, 2**64). The guarantee is for adversaries who do not know the test noise: keep the
         seed from them.
@@ -140,9 +145,17 @@ def draw(
     number = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
     check_phase(phase)
     ids = check_indices(indices, len(x), phase)
+    first = check_first_draw(first_draw, number)
     n_threads = check_integer("n_threads", n_threads, low=1)
     return draw_from(
-        sampler, x, number, phase=phase, ids=ids, seed=check_seed(seed), n_threads=n_threads
+        sampler,
+        x,
+        number,
+        phase=phase,
+        ids=ids,
+        seed=check_seed(seed),
+        first_draw=first,
+        n_threads=n_threads,
     )
 
 
@@ -154,13 +167,14 @@ def draw_from(
     phase: Phase,
     ids: IntArray,
     seed: int,
+    first_draw: int = 0,
     n_threads: int = 1,
 ) -> FloatArray:
     """Draw from checked arguments."""
     out = np.empty((len(x), n_samples, *x.shape[1:]), dtype=noisy_dtype(x))
     sources, draws = np.divmod(np.arange(len(x) * n_samples), n_samples)
     rows = out.reshape(len(sources), *x.shape[1:])
-    keys = Keys(seed, phase, ids[sources], draws)
+    keys = Keys(seed, phase, ids[sources], first_draw + draws)
 
     def fill(part: slice) -> None:
         sampler.fill(keys[part], sources[part], x, rows[part])

@@ -255,6 +255,11 @@ def check_seed(seed: object) -> int:
     return check_integer("seed", seed, low=0, high=2**64 - 1)
 
 
+def check_first_draw(first_draw: object, n_samples: int) -> int:
+    """Return the number of the first of some draws, whose numbers are in [0, 2**31)."""
+    return check_integer("first_draw", first_draw, low=0, high=MAX_COUNT - n_samples)
+
+
 def check_indices(indices: ArrayLike | None, n: int, phase: Phase) -> IntArray:
     """Return the ids of n inputs; calibration inputs must have ids of their own."""
     if indices is None:

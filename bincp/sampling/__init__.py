@@ -33,13 +33,21 @@ from bincp.sampling._classifier import PredictionSets, RobustClassifier
 from bincp.sampling._exact import exact_probabilities
 from bincp.sampling._functions import count_scores, sample_scores, vote_counts
 from bincp.sampling._normalized import NormalizedModel
+from bincp.sampling._run._merging import merge
+from bincp.sampling._run._reading import Run
+from bincp.sampling._run._reading import open_run as open  # noqa: A004
+from bincp.sampling._run._running import run
 
 __all__ = [
     "NormalizedModel",
     "PredictionSets",
     "RobustClassifier",
+    "Run",
     "count_scores",
     "exact_probabilities",
+    "merge",
+    "open",
+    "run",
     "sample_scores",
     "vote_counts",
 ]

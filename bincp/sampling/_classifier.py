@@ -236,6 +236,7 @@ class RobustClassifier:
         y: ArrayLike | None = None,
         *,
         indices: ArrayLike | None = None,
+        first_draw: int = 0,
     ) -> Self:
         """Sample the scores of the calibration set and find the decision rule.
 
@@ -248,6 +249,8 @@ class RobustClassifier:
         indices : array-like (n,) of int, optional
             Ids of the inputs, in their order over all batches of a loader; no two are equal. By
             default ids that no call on this object was given before, see the notes of the class.
+        first_draw : int, optional
+            As in `sample_scores`.
 
         Returns
         -------
@@ -265,7 +268,7 @@ class RobustClassifier:
         n_classes, start = classes_of(self.rule), 0
         for inputs, labels in _labelled_batches(x, y):
             own = None if ids is None else ids[start : start + _length(inputs)]
-            job = self._job(inputs, self.n_samples, "calibration", own)
+            job = self._job(inputs, self.n_samples, "calibration", own, first_draw)
             scores, found = _engine.label_scores(job, labels)
             if n_classes not in (None, found):
                 whose = "logits as before" if all_scores else "logits, K of `rule`"
@@ -297,6 +300,7 @@ class RobustClassifier:
         x: ArrayLike,
         *,
         indices: ArrayLike | None = None,
+        first_draw: int = 0,
         sequential: bool | None = None,
         curtail: bool = True,
         looks: str | ArrayLike | None = None,
@@ -319,6 +323,8 @@ class RobustClassifier:
         indices : array-like (n,) of int, optional
             Ids of the inputs; equal ids get equal noise. By default ids that no call on this object
             was given before, see the notes of the class.
+        first_draw : int, optional
+            As in `sample_scores`.
         sequential : bool, optional
             How to decide. By default as the rule was calibrated for: by its boundaries, or by the
             count of all m' draws. True asks a rule without boundaries for those of
@@ -353,16 +359,25 @@ class RobustClassifier:
         assert rule.n_test_samples_ is not None  # calibrated on samples
         boundaries = _boundaries(rule, sequential, curtail)
         schedule = check_looks(looks if curtail else [rule.n_test_samples_], rule.n_test_samples_)
-        job = self._job(x, rule.n_test_samples_, "test", indices)
+        job = self._job(x, rule.n_test_samples_, "test", indices, first_draw)
         if boundaries is None:
             return _predict_all(job, rule)
         labels, dtype = _engine.decide(job, rule.tau_, boundaries, rule.n_classes_, schedule)
         _check_dtype(rule, dtype)
         return PredictionSets(labels.accepted, labels.counts, labels.draws.astype(np.int64))
 
-    def _job(self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None) -> Job:
+    def _job(
+        self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None, first_draw: int
+    ) -> Job:
         job = Job.of(
-            self.model, x, self.smoothing, n_samples, self._options, phase=phase, indices=indices
+            self.model,
+            x,
+            self.smoothing,
+            n_samples,
+            self._options,
+            phase=phase,
+            indices=indices,
+            first_draw=first_draw,
         )
         dim, shape = getattr(self.ball, "dim", None), tuple(job.x.shape)
         if dim is not None and math.prod(shape[1:]) != dim:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ Thresholds: TypeAlias = float | npt.NDArray[np.float64]
 
 def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:
     result = None
-    with _evaluating(job.model):
+    with evaluating(job.model):
         for batch in _all_batches(job):
             scores = batch.scores.cpu().numpy()
             if result is None:
@@ -40,7 +40,7 @@ def label_scores(job: Job, labels: ArrayLike) -> tuple[npt.NDArray[np.floating[A
     if y.shape != (len(job.x),):
         raise ValueError(f"`labels` must have shape {(len(job.x),)}, got {y.shape}")
     result, n_classes = None, 0
-    with _evaluating(job.model):
+    with evaluating(job.model):
         for batch in _all_batches(job):
             if result is None:
                 n_classes = batch.scores.shape[1]
@@ -58,28 +58,28 @@ def count(
 ) -> tuple[npt.NDArray[np.int32], str]:
     """Return the counts (n, K) of scores that reach ``tau``, and the dtype of the scores."""
     counts, dtype = None, ""
-    with _evaluating(job.model):
+    with evaluating(job.model):
         for batch in _all_batches(job, n_classes):
             scores = batch.scores
             if counts is None:
                 counts = np.zeros((len(job.x), scores.shape[1]), dtype=np.int32)
-                dtype = _dtype_name(scores.dtype)
+                dtype = dtype_name(scores.dtype)
             first, last = int(batch.sources[0]), int(batch.sources[-1]) + 1
             rows = torch.from_numpy(batch.sources - first).to(scores.device)
-            reached = _reached(scores, tau).to(torch.int32)
+            reached = reached_tau(scores, tau).to(torch.int32)
             sums = reached.new_zeros(last - first, scores.shape[1]).index_add_(0, rows, reached)
             counts[first:last] += sums.cpu().numpy()
     assert counts is not None  # inputs and draws are not empty
     return counts, dtype
 
 
-def votes(job: Job, first_draw: int) -> npt.NDArray[np.int64]:
+def votes(job: Job) -> npt.NDArray[np.int64]:
     """Return how many draws have their largest score at each label (n, K), ties to the first."""
     n = len(job.x)
-    what = _Draws(np.arange(n), np.full(n, first_draw), np.full(n, job.n_samples))
+    what = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, job.n_samples))
     result = None
-    with _evaluating(job.model), _progress_bar(job, n * job.n_samples, "draw") as bar:
-        for batch in _batches(job, what):
+    with evaluating(job.model), _progress_bar(job, n * job.n_samples, "draw") as bar:
+        for batch in batches(job, what):
             if result is None:
                 result = np.zeros((n, batch.scores.shape[1]), dtype=np.int64)
             np.add.at(result, (batch.sources, batch.scores.argmax(dim=1).cpu().numpy()), 1)
@@ -103,13 +103,13 @@ def decide(
     if looks is not None:
         numbers = until_next_look(looks, draws, numbers)
     what = _Draws(np.arange(n), draws, numbers)
-    with _evaluating(job.model), _progress_bar(job, n, "input") as bar:
+    with evaluating(job.model), _progress_bar(job, n, "input") as bar:
         while len(what.inputs):
-            for batch in _batches(job, what, n_classes, dtype):
+            for batch in batches(job, what, n_classes, dtype):
                 if labels is None:
                     n_classes, dtype = batch.scores.shape[1], batch.scores.dtype
                     labels = SequentialTracker(rule, (n, n_classes))
-                labels.update_rows(_reached(batch.scores, tau).cpu().numpy(), batch.sources)
+                labels.update_rows(reached_tau(batch.scores, tau).cpu().numpy(), batch.sources)
             assert labels is not None  # inputs and draws are not empty
             before = len(what.inputs)
             inputs, numbers = labels.next_round()
@@ -120,11 +120,11 @@ def decide(
             if bar is not None:
                 bar.update(before - len(inputs))
     assert labels is not None
-    return labels, _dtype_name(dtype)
+    return labels, dtype_name(dtype)
 
 
 @dataclass(frozen=True)
-class _Batch:
+class Batch:
     """The scores of some rows; row r is a draw of input ``sources[r]``."""
 
     sources: IntArray
@@ -132,7 +132,14 @@ class _Batch:
     scores: torch.Tensor
 
 
-def _reached(scores: torch.Tensor, tau: Thresholds) -> torch.Tensor:
+class Rows(Protocol):
+    """Draws of inputs to evaluate the model on, in batches."""
+
+    def batches(self, batch_size: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield (inputs, draws) of each batch; the inputs of a batch do not decrease."""
+
+
+def reached_tau(scores: torch.Tensor, tau: Thresholds) -> torch.Tensor:
     # A single number may stay on the CPU, which saves a copy that would wait for the device.
     place = "cpu" if np.ndim(tau) == 0 else scores.device
     return scores >= torch.tensor(tau, dtype=scores.dtype, device=place)
@@ -143,7 +150,7 @@ def _min_draws(rule: Tests) -> int:
     return max(one.min_draws for one in ((rule,) if isinstance(rule, SequentialRule) else rule))
 
 
-def _dtype_name(dtype: torch.dtype | None) -> str:
+def dtype_name(dtype: torch.dtype | None) -> str:
     return str(dtype).removeprefix("torch.")
 
 
@@ -165,13 +172,13 @@ class _Draws:
             yield self.inputs[which], rows + shifts[which]
 
 
-def _all_batches(job: Job, n_classes: int | None = None) -> Iterator[_Batch]:
+def _all_batches(job: Job, n_classes: int | None = None) -> Iterator[Batch]:
     """Evaluate the model on all draws of all inputs."""
     n = len(job.x)
     draws = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, job.n_samples))
     n_batches = -(-n * job.n_samples // job.batch_size)
     with _progress_bar(job, n_batches, "batch") as bar:
-        for batch in _batches(job, draws, n_classes):
+        for batch in batches(job, draws, n_classes):
             yield batch
             if bar is not None:
                 bar.update()
@@ -186,15 +193,15 @@ def _progress_bar(job: Job, total: int, unit: str) -> Any:
     return tqdm(total=total, desc=job.phase, unit=unit)
 
 
-def _batches(
-    job: Job, what: _Draws, n_classes: int | None = None, dtype: torch.dtype | None = None
-) -> Iterator[_Batch]:
+def batches(
+    job: Job, what: Rows, n_classes: int | None = None, dtype: torch.dtype | None = None
+) -> Iterator[Batch]:
     """Evaluate the model on some draws, one batch of rows after the other."""
     for sources, draws, scores in _launched(job, what):
         if dtype not in (None, scores.dtype):
             raise ValueError(
-                f"`model` must give scores of dtype {_dtype_name(dtype)} as before, "
-                f"got {_dtype_name(scores.dtype)}"
+                f"`model` must give scores of dtype {dtype_name(dtype)} as before, "
+                f"got {dtype_name(scores.dtype)}"
             )
         if n_classes not in (None, scores.shape[1]):
             raise ValueError(
@@ -205,13 +212,13 @@ def _batches(
         if bool(missing.any()):
             row, label = (int(i) for i in missing.nonzero()[0])
             raise ValueError(
-                f"`model` must not give NaN scores, got one for input {sources[row]}, "
-                f"draw {draws[row]}, label {label}"
+                f"`model` must not give NaN scores, got one for {job.named(sources[row])}, "
+                f"draw {job.first_draw + draws[row]}, label {label}"
             )
-        yield _Batch(sources, draws, scores)
+        yield Batch(sources, draws, scores)
 
 
-def _launched(job: Job, what: _Draws) -> Iterator[tuple[IntArray, IntArray, torch.Tensor]]:
+def _launched(job: Job, what: Rows) -> Iterator[tuple[IntArray, IntArray, torch.Tensor]]:
     """Yield the scores of each batch, not yet waited for if the device works on its own.
 
     The noise of the next batch is drawn before the scores are handed out: by the CPU while the
@@ -304,7 +311,7 @@ def _check_logits(logits: object, n_rows: int) -> None:
 
 
 @contextmanager
-def _evaluating(model: Model) -> Iterator[None]:
+def evaluating(model: Model) -> Iterator[None]:
     """Set evaluation mode, without gradients."""
     with evaluation_mode(model), torch.no_grad():
         yield

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import torch
 
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
+from bincp._utils.validation import check_threshold
 from bincp.adapters import ModelLike
 from bincp.noise._keys import Phase
 from bincp.sampling import _engine
@@ -24,6 +24,7 @@ def sample_scores(
     *,
     phase: Phase,
     indices: ArrayLike | None = None,
+    first_draw: int = 0,
     score: Score = "tps",
     labels: ArrayLike | None = None,
     batch_size: int = 256,
@@ -54,6 +55,9 @@ def sample_scores(
     indices : array-like (n,) of int, optional
         Ids of the inputs in [0, 2**56), by default their positions. Equal ids get equal noise, in
         this call and in every other one with the same phase and seed, see the notes.
+    first_draw : int, optional
+        Number of the first draw of each input. Draws of different numbers are independent, so two
+        calls with disjoint ranges and the same ids add up to one call with all the draws.
     score : str, (str, dict) or callable, optional
         The name of a score of `bincp.scores`: "tps" (also "lac" or "thr"), "aps", "raps", "margin"
         or "logit". A pair gives its parameters: ``("raps", {"penalty": 0.1, "k_reg": 2})``. For
@@ -85,7 +89,8 @@ def sample_scores(
         If an argument has a wrong type, or the model does not return a tensor.
     ValueError
         If an argument has a wrong value, shape or dtype (labels out of range, equal ids in the
-        calibration phase, inputs of 16 bits), or the model returns a wrong shape or a NaN.
+        calibration phase, inputs of 16 bits, ``first_draw + n_samples`` of 2**31 or more), or the
+        model returns a wrong shape or a NaN.
 
     Notes
     -----
@@ -118,6 +123,7 @@ def sample_scores(
         n_samples,
         phase=phase,
         indices=indices,
+        first_draw=first_draw,
         score=score,
         batch_size=batch_size,
         seed=seed,
@@ -138,6 +144,7 @@ def count_scores(
     *,
     phase: Phase,
     indices: ArrayLike | None = None,
+    first_draw: int = 0,
     score: Score = "tps",
     batch_size: int = 256,
     seed: int = 0,
@@ -156,7 +163,7 @@ def count_scores(
         As in `sample_scores`.
     tau : float
         Threshold, compared as ``score >= tau`` in the dtype of the scores.
-    phase, indices, score, batch_size, seed, device, progress
+    phase, indices, first_draw, score, batch_size, seed, device, progress
         As in `sample_scores`.
 
     Returns
@@ -186,6 +193,7 @@ def count_scores(
         n_samples,
         phase=phase,
         indices=indices,
+        first_draw=first_draw,
         score=score,
         batch_size=batch_size,
         seed=seed,
@@ -236,7 +244,7 @@ def vote_counts(
     Raises
     ------
     TypeError, ValueError
-        As in `sample_scores`, and if ``first_draw + n_samples`` is 2**31 or more.
+        As in `sample_scores`.
 
     Examples
     --------
@@ -257,11 +265,11 @@ def vote_counts(
         n_samples,
         phase=phase,
         indices=indices,
+        first_draw=first_draw,
         score="logit",
         batch_size=batch_size,
         seed=seed,
         device=device,
         progress=progress,
     )
-    first = check_integer("first_draw", first_draw, low=0, high=MAX_COUNT - job.n_samples)
-    return _engine.votes(job, first)
+    return _engine.votes(job)

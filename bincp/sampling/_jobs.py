@@ -62,6 +62,7 @@ class Job:
     n_samples: int
     phase: Phase
     ids: IntArray
+    first_draw: int
     score: Scoring
     batch_size: int
     seed: int
@@ -78,6 +79,7 @@ class Job:
         *,
         phase: Phase,
         indices: ArrayLike | None = None,
+        first_draw: int = 0,
         **options: Any,
     ) -> Self:
         """Check all arguments; ``options`` are those of `Options.checked`."""
@@ -89,6 +91,7 @@ class Job:
             Options.checked(**options),
             phase=phase,
             indices=indices,
+            first_draw=first_draw,
         )
 
     @classmethod
@@ -102,18 +105,20 @@ class Job:
         *,
         phase: Phase,
         indices: ArrayLike | None = None,
+        first_draw: int = 0,
     ) -> Self:
-        """Check the inputs and their ids, which are positions by default; the rest is checked."""
+        """Check the inputs and their keys: ids are positions by default; the rest is checked."""
         place = _place(model, x, options.device)
         sampler, on_device = sampler_of(smoothing), device_sampler(smoothing, place)
         if on_device is not None and _is_at(place, x):
             inputs: Inputs = x.detach()
             check_tensor(sampler, inputs)
         else:
-            inputs = _host_inputs(x)
+            inputs = host_inputs(x)
             check_inputs(sampler, inputs)
         _keys.check_phase(phase)
         ids = _keys.check_indices(_on_host("indices", indices), len(inputs), phase)
+        first = _keys.check_first_draw(first_draw, n_samples)
         _check_dtypes(model, inputs)
         if isinstance(model, torch.nn.Module) and options.device is not None:
             model.to(options.device)
@@ -125,6 +130,7 @@ class Job:
             n_samples=n_samples,
             phase=phase,
             ids=ids,
+            first_draw=first,
             score=options.score,
             batch_size=options.batch_size,
             seed=options.seed,
@@ -134,11 +140,16 @@ class Job:
 
     def on_host(self) -> Self:
         """Return the same run with its inputs in an array of the host."""
-        return self if isinstance(self.x, np.ndarray) else replace(self, x=_host_inputs(self.x))
+        return self if isinstance(self.x, np.ndarray) else replace(self, x=host_inputs(self.x))
 
     def keys(self, sources: IntArray, draws: IntArray) -> Keys:
-        """Return the keys of some draws of inputs."""
-        return Keys(self.seed, self.phase, self.ids[sources], draws)
+        """Return the keys of some draws of inputs, numbered from the first one of the job."""
+        return Keys(self.seed, self.phase, self.ids[sources], self.first_draw + draws)
+
+    def named(self, source: int) -> str:
+        """Return how a message calls an input: by its position, and its id if that differs."""
+        own = self.ids[source]
+        return f"input {source}" if own == source else f"input {source} (id {own})"
 
 
 def _checked_device(device: object) -> torch.device:
@@ -211,7 +222,7 @@ def _on_host(name: str, value: Any) -> Any:
     return value.detach().cpu()
 
 
-def _host_inputs(x: object) -> npt.NDArray[Any]:
+def host_inputs(x: object) -> npt.NDArray[Any]:
     if not isinstance(x, torch.Tensor | np.ndarray):
         raise TypeError(f"`x` must be a tensor or an array, got {type(x).__name__}")
     if isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16:

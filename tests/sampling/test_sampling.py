@@ -793,7 +793,8 @@ class TestEarlyStopping:
             with pytest.raises(ValueError, match="scores of dtype float32 as before, got float64"):
                 batch()
         ours.model = late_nan
-        with pytest.raises(ValueError, match=r"NaN scores, got one for input \d+, draw \d+, label"):
+        message = r"NaN scores, got one for input \d+ \(id \d+\), draw \d+, label"
+        with pytest.raises(ValueError, match=message):
             ours.predict(x)
 
 

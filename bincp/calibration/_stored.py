@@ -1,0 +1,22 @@
+"""Scores that are stored elsewhere, such as the runs on disk of `bincp.sampling`."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+
+@runtime_checkable
+class StoredScores(Protocol):
+    """What calibration and prediction need of a run, whose class is in a room above this one."""
+
+    def calibration_points(
+        self, certificate: dict[str, Any]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None, int]:
+        """Return the scores (n, m) of the true labels, the labels, and K.
+
+        It refuses a certificate, by its description, that is for other noise.
+        """
+
+    def sets_of(self, rule: Any) -> npt.NDArray[np.bool_]:
+        """Return the prediction sets (n, K) of a calibrated rule, or refuse it."""

@@ -1,0 +1,653 @@
+"""Runs on disk: equal bytes whatever happens, and refusals that change nothing."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from run_tasks import MODEL, SEED, K, M, N, X, Y, files, sample  # noqa: E402
+
+import bincp.sampling  # noqa: E402
+from bincp import BinCP, MondrianBinCP, balls, certify  # noqa: E402
+from bincp.sampling import count_scores, merge, sample_scores, vote_counts  # noqa: E402
+from bincp.sampling._run import _data, _publish, _seed  # noqa: E402
+from bincp.sampling._run._grid import Cells, Grid  # noqa: E402
+from bincp.sampling._run._layout import Layout  # noqa: E402
+from bincp.sampling._run._shard import parse_shard, shard_of  # noqa: E402
+from bincp.smoothing import Gaussian  # noqa: E402
+from support import quiet  # noqa: E402
+
+HERE = Path(__file__).parent
+NOISE = Gaussian(0.5)
+
+
+def coordinates(x):
+    """A model whose every number is a number of its input: equal to the bit at any batch size."""
+    return 3 * x[:, :K]
+
+
+def process(*arguments, **options):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=HERE,
+        **options,
+    )
+
+
+class TestValues:
+    @pytest.mark.parametrize("phase", ["calibration", "test", "tuning"])
+    @pytest.mark.parametrize("score", ["tps", ("raps", {"penalty": 0.1})])
+    def test_they_are_those_of_sampling_in_memory(self, tmp_path, phase, score):
+        options = {"phase": phase, "score": score, "first_draw": 3, "batch_size": 5}
+        given = {"model": coordinates, "model_id": "coordinates", "first_id": 100}
+        whole = sample_scores(
+            coordinates, X, NOISE, M, indices=100 + np.arange(N), seed=SEED, **options
+        )
+        stored = sample(tmp_path / "all", keep="scores", **given, **options)
+        assert np.array_equal(stored.values(), whole)
+        assert np.array_equal(stored.labels(), Y)
+        own = sample(tmp_path / "own", keep="label scores", **given, **options)
+        assert np.array_equal(own.values(), whole[np.arange(N), Y])
+
+    def test_counts_and_votes_are_those_of_sampling_in_memory(self, tmp_path):
+        given = {"model": coordinates, "model_id": "coordinates", "phase": "test"}
+        rules = [rule_of(0.1), rule_of(0.3), rule_of(0.3)]
+        stored = sample(tmp_path / "counts", rules=rules, **given)
+        taus = sorted({rule.tau_ for rule in rules})
+        assert stored.values().shape == (N, len(taus), K)
+        for tau in taus:
+            counts = count_scores(coordinates, X, NOISE, M, tau, phase="test", seed=SEED)
+            assert np.array_equal(stored.counts(tau), counts)
+        with pytest.raises(ValueError, match="keeps counts at the thresholds"):
+            stored.counts(taus[0] / 2)
+        votes = sample(tmp_path / "votes", keep="votes", **given)
+        assert np.array_equal(votes.values(), vote_counts(coordinates, X, NOISE, M, seed=SEED))
+
+    def test_datasets_and_loaders_give_the_bytes_of_arrays(self, tmp_path):
+        dataset = torch.utils.data.TensorDataset(X, torch.from_numpy(Y))
+        expected = sample(tmp_path / "array")
+        np.save(tmp_path / "x.npy", X.numpy())
+        others = [
+            (X.numpy(), Y),
+            (np.load(tmp_path / "x.npy", mmap_mode="r"), Y),
+            (dataset, None),
+            (torch.utils.data.DataLoader(dataset, batch_size=7), None),
+        ]
+        for i, (x, labels) in enumerate(others):
+            sample(tmp_path / str(i), x=x, labels=labels)
+            assert files(tmp_path / str(i)) == files(expected.path)
+
+    def test_grey_levels_stay_grey_levels(self, tmp_path):
+        x = np.arange(N * 4, dtype=np.uint8).reshape(N, 4)
+        scheme = Gaussian(0.5, grid=255)
+        options = {"model": coordinates, "model_id": "coordinates", "smoothing": scheme}
+        run = sample(tmp_path / "run", x=x, keep="scores", **options)
+        assert run.identity["input_dtype"] == "uint8"
+        whole = sample_scores(coordinates, x, scheme, M, phase="calibration", seed=SEED)
+        assert np.array_equal(run.values(), whole)
+
+    def test_items_that_do_not_fit_are_refused(self, tmp_path):
+        cases = {
+            "`labels` must be an integer, got 1.5": [(X[0], 0), (X[1], 1.5)],
+            "of one shape and dtype": [(X[0], 0), (X[1, :2], 1)],
+            "pairs of an input and its label": [(X[0], 0), (X[1], 1, 2)],
+            "must yield tensors or arrays": [(X[0], 0), ("x", 1)],
+            "got 3 at index": [(X[0], 0), (X[1], 3)],
+        }
+        for message, items in cases.items():
+            with pytest.raises((TypeError, ValueError), match=message):
+                sample(tmp_path / str(len(message)), x=Items(items), labels=None)
+
+    def test_loaders_in_another_order_are_refused(self, tmp_path):
+        loader = torch.utils.data.DataLoader(X, shuffle=True)
+        with pytest.raises(ValueError, match="RandomSampler"):
+            sample(tmp_path / "run", x=loader, labels=None)
+        with pytest.raises(TypeError, match="`x` must be"):
+            sample(tmp_path / "run", x=[[0.0]], labels=None)
+        assert not (tmp_path / "run").exists()
+
+
+class Items:
+    """A dataset of these items."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, i):
+        return self.items[i]
+
+
+def rule_of(alpha, m=M, **options):
+    """Return a rule whose tau depends on alpha."""
+    scores = np.random.default_rng(0).random((60, m), dtype=np.float32)
+    return quiet(BinCP(certify(NOISE, balls.L2(0.01)), alpha=alpha, **options).calibrate, scores)
+
+
+class TestGrid:
+    @pytest.mark.parametrize("m", [1, 2, 7, 16, 64, 100, 257, 1009, 4096])
+    @pytest.mark.parametrize("batch_size", [1, 8, 31, 256])
+    def test_batches_are_the_largest_that_use_nearly_all_rows(self, m, batch_size):
+        def used(pieces):
+            draws = -(-m // pieces)
+            return (batch_size // draws) * m / (pieces * batch_size)
+
+        grid = Grid.of(m, batch_size)
+        assert 1 <= grid.inputs * grid.draws <= batch_size
+        pieces = -(-m // grid.draws)
+        fewer = [p for p in range(1, m + 1) if -(-m // p) > grid.draws and used(p) >= 0.97]
+        assert used(pieces) >= 0.97 or any(
+            -(-m // p) == grid.draws and used(p) >= 0.97 for p in range(1, m + 1)
+        )
+        assert fewer == []
+
+    @pytest.mark.parametrize("parts", [1, 2, 3, 8, 64])
+    def test_parts_tile_the_run_by_whole_batches(self, parts):
+        grid = Grid(2, 3)
+        layout = Layout.cut(11, 10, grid, parts)
+        assert layout.n_parts <= parts
+        seen = np.zeros((11, 10), int)
+        for number in range(layout.n_parts):
+            where = layout.rectangle(number)
+            assert where.first_input % 2 == where.first_draw % 3 == 0
+            for inputs, draws in Cells(grid, where.shape).batches(6):
+                seen[where.first_input + inputs, where.first_draw + draws] += 1
+        assert (seen == 1).all()
+
+
+class TestBytes:
+    @pytest.mark.parametrize("keep", ["label scores", "scores", "votes"])
+    def test_any_parts_and_workers_give_the_same_bytes(self, tmp_path, keep):
+        expected = sample(tmp_path / "1", parts=1, keep=keep).values()
+        for parts, workers in ((2, 1), (8, 3), (64, 5)):
+            path = tmp_path / str(parts)
+            for i in reversed(range(workers)):
+                run = sample(path, parts=parts, keep=keep, shard=(i, workers))
+            assert run.missing() == []
+            assert run.values().tobytes() == expected.tobytes()
+
+    def test_other_numbers_of_workers_may_continue(self, tmp_path):
+        expected = files(sample(tmp_path / "whole").path)
+        for workers in (1, 2, 5):
+            path = tmp_path / str(workers)
+            assert sample(path, shard=(1, 3)).missing() != []
+            for i in range(workers):
+                sample(path, shard=(i, workers), parts=9)
+            assert files(path) == expected
+
+    @pytest.mark.parametrize("seed", [SEED, None])
+    def test_three_processes_make_the_same_parts_at_once(self, tmp_path, seed):
+        code = f"""
+import sys, torch
+from pathlib import Path
+from run_tasks import sample
+torch.set_num_threads({torch.get_num_threads()})
+sample(Path(sys.argv[1]), seed={seed})
+"""
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-c", code, str(tmp_path / "run")],
+                cwd=HERE,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+            for _ in range(3)
+        ]
+        assert [one.wait() for one in started] == [0, 0, 0]
+        agreed = int(json.loads((tmp_path / "run" / "seed").read_text())["seed"])
+        assert seed in (None, agreed)
+        assert files(tmp_path / "run") == files(sample(tmp_path / "whole", seed=agreed).path)
+
+    def test_a_complete_run_needs_no_forward_pass_and_no_seed(self, tmp_path):
+        path = sample(tmp_path / "run").path
+        (path / "seed").unlink()
+        before = files(path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch.nn.Linear, "forward", None)
+            sample(path, seed=None)
+        assert files(path) == before
+
+    def test_a_drawn_seed_is_kept_secret_and_used_again(self, tmp_path):
+        run = sample(tmp_path / "run", seed=None, shard=(0, 2))
+        assert (run.path / "seed").stat().st_mode & 0o777 == 0o600
+        seed = int(json.loads((run.path / "seed").read_text())["seed"])
+        sample(run.path, seed=None)
+        assert files(sample(tmp_path / "again", seed=seed).path) == files(run.path)
+        other = sample(tmp_path / "other", seed=None)
+        assert (other.values() != run.values()).any()
+
+
+class TestKills:
+    def test_at_some_operations_on_files(self, tmp_path):
+        ended = process("run_killer.py", tmp_path, "operations", 7)
+        assert ended.returncode == 0, ended.stderr
+        assert int(ended.stdout) >= 10
+
+    def test_at_some_random_moments(self, tmp_path):
+        ended = process("run_killer.py", tmp_path, "random", 5)
+        assert ended.returncode == 0, ended.stderr
+
+    @pytest.mark.parametrize("rounds", [5, pytest.param(100, marks=pytest.mark.slow)])
+    def test_beside_other_processes_and_damaged_parts(self, tmp_path, rounds):
+        ended = process("run_killer.py", tmp_path, "race", rounds)
+        assert ended.returncode == 0, ended.stderr
+        assert int(ended.stdout) == rounds
+
+    @pytest.mark.slow
+    def test_at_every_operation_on_files(self, tmp_path):
+        ended = process("run_killer.py", tmp_path, "operations", 1)
+        assert ended.returncode == 0, ended.stderr
+        assert int(ended.stdout) >= 100
+
+    @pytest.mark.slow
+    def test_at_a_thousand_random_moments(self, tmp_path):
+        ended = process("run_killer.py", tmp_path, "random", 334)
+        assert ended.returncode == 0, ended.stderr
+        assert int(ended.stdout) >= 1000
+
+
+class TestDamage:
+    def test_every_bit_of_a_manifest_counts(self, tmp_path):
+        run = sample(tmp_path / "run")
+        path = run.path / "manifest.json"
+        data = path.read_bytes()
+        for bit in range(8 * len(data)):
+            flipped = bytearray(data)
+            flipped[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(flipped)
+            with pytest.raises(ValueError, match="damaged"):
+                bincp.sampling.open(run.path)
+        for other in (b"", bytes(len(data)), data[:-1], data + b"\n"):
+            path.write_bytes(other)
+            before = files(run.path)
+            with pytest.raises(ValueError, match="damaged"):
+                sample(run.path)
+            assert files(run.path) == before
+
+    def test_every_byte_of_a_part_counts_and_damaged_parts_are_made_again(self, tmp_path):
+        run = sample(tmp_path / "run")
+        expected = files(run.path)
+        path = run.path / "00002-of-00004.npz"
+        data = path.read_bytes()
+        for at in range(0, len(data), 3):
+            flipped = bytearray(data)
+            flipped[at] ^= 1 << at % 8
+            path.write_bytes(flipped)
+            with pytest.raises(ValueError, match=r"00002-of-00004\.npz: damaged"):
+                run.values()
+        for other in (b"", bytes(len(data)), data[:-1], data + b"0", bytes(flipped)):
+            path.write_bytes(other)
+            sample(run.path)
+            assert files(run.path) == expected
+
+    def test_a_missing_part_is_named_and_made_again(self, tmp_path):
+        run = sample(tmp_path / "run")
+        expected = files(run.path)
+        (run.path / "00001-of-00004.npz").unlink()
+        assert run.missing() == ["00001-of-00004.npz"]
+        with pytest.raises(FileNotFoundError, match=r"00001-of-00004\.npz"):
+            run.values()
+        sample(run.path)
+        assert files(run.path) == expected
+
+    def test_a_part_of_another_run_is_refused_and_not_replaced(self, tmp_path):
+        run, other = sample(tmp_path / "run"), sample(tmp_path / "other", seed=1)
+        shutil.copy(other.path / "00001-of-00004.npz", run.path)
+        before = files(run.path)
+        with pytest.raises(ValueError, match="part of another one"):
+            sample(run.path)
+        assert files(run.path) == before
+
+    def test_a_full_disk_names_the_part_and_leaves_the_rest(self, tmp_path, monkeypatch):
+        expected = files(sample(tmp_path / "whole").path)
+        fsync, calls = os.fsync, []
+
+        def full(descriptor):
+            calls.append(descriptor)
+            if len(calls) == 8:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match=r"No space left on device: .*-of-00004.npz") as error:
+            sample(tmp_path / "run")
+        assert error.value.errno == errno.ENOSPC
+        there = files(tmp_path / "run")
+        assert 2 < len(there) < len(expected)
+        assert there.items() <= expected.items()
+        sample(tmp_path / "run")
+        assert files(tmp_path / "run") == expected
+
+    @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+    def test_disks_without_links_do(self, tmp_path, monkeypatch, number):
+        expected = files(sample(tmp_path / "whole").path)
+
+        def link(*paths):
+            raise OSError(number, "no links here")
+
+        monkeypatch.setattr(os, "link", link)
+        assert files(sample(tmp_path / "run").path) == expected
+
+    def test_leftovers_of_others_are_removed_with_the_file_that_they_were_to_become(self, tmp_path):
+        run = sample(tmp_path / "run", shard=(0, 2))
+        names = ["manifest.json", "seed", "00000-of-00004.npz", "00001-of-00004.npz"]
+        for name in names:
+            (run.path / f".{name}.0123.tmp").write_bytes(b"half")
+        sample(run.path, shard=(0, 2))
+        assert [p.name for p in run.path.glob(".*")] == [".00001-of-00004.npz.0123.tmp"]
+        sample(run.path)
+        assert list(run.path.glob(".*")) == []
+
+    def test_a_writer_whose_file_was_removed_sees_that_the_part_is_there(self, tmp_path):
+        path = tmp_path / "file"
+
+        def write(stream):
+            stream.write(b"ours")
+            path.write_bytes(b"theirs")
+            _publish.remove_leftovers(tmp_path, Path.exists)
+
+        _publish.publish(path, write, Path.exists)
+        assert path.read_bytes() == b"theirs"
+        assert list(tmp_path.iterdir()) == [path]
+
+
+OTHERS = {
+    "n_samples": {"n_samples": M + 1},
+    "phase": {"phase": "tuning"},
+    "smoothing": {"smoothing": Gaussian(0.25)},
+    "score": {"score": "aps"},
+    "first_id": {"first_id": 1},
+    "first_draw": {"first_draw": 1},
+    "batch": {"batch_size": 9},
+    "keep": {"keep": "scores"},
+    "model": {"model": torch.nn.Linear(4, K)},
+    "inputs_digest": {"x": X.flip(0)},
+    "n_inputs": {"x": X[1:], "labels": Y[1:]},
+    "input_dtype": {"x": X.double(), "model": MODEL.double()},
+    "labels": {"labels": None, "keep": "scores"},
+}
+MODEL.float()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("name", OTHERS)
+    def test_other_arguments_are_named_with_both_values(self, tmp_path, name):
+        run = sample(tmp_path / "run", shard=(0, 2))
+        before = files(run.path)
+        given = dict(OTHERS[name])
+        if name == "input_dtype":
+            torch.manual_seed(0)
+            given["model"] = torch.nn.Linear(4, K).double()
+        with pytest.raises(
+            ValueError, match=rf"begun with other arguments: .*`{name}` was .*, got"
+        ):
+            sample(run.path, **given)
+        assert files(run.path) == before
+
+    def test_another_precision_is_refused(self, tmp_path):
+        run = sample(tmp_path / "run", shard=(0, 2))
+        with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match="bfloat16"):
+            sample(run.path)
+
+    @pytest.mark.parametrize("seed", [0, 2**63, 2**64 - 1])
+    def test_another_seed_is_refused(self, tmp_path, seed):
+        run = sample(tmp_path / "run", shard=(0, 2))
+        before = files(run.path)
+        with pytest.raises(ValueError, match="`seed` must be the one"):
+            sample(run.path, seed=seed)
+        assert files(run.path) == before
+        (run.path / "seed").unlink()
+        with pytest.raises(ValueError, match="`seed` must be given to continue"):
+            sample(run.path, seed=None)
+        assert sample(run.path).missing() == []
+
+    def test_inputs_that_are_exchanged_are_seen_by_the_parts(self, tmp_path):
+        n = 40
+        x = torch.linspace(-1, 1, 4 * n).reshape(n, 4)
+        options = {"labels": np.zeros(n, int), "parts": 4}
+        run = sample(tmp_path / "run", x=x, shard=(0, 2), **options)
+        other = x.clone()
+        other[[0 + 1, 1 + 3]] = other[[1 + 3, 0 + 1]]
+        assert _data.probe(_data.data_of(x, None)) == _data.probe(_data.data_of(other, None))
+        before = files(run.path)
+        with pytest.raises(ValueError, match="at position 1"):
+            sample(run.path, x=other, **options)
+        assert files(run.path) == before
+        run = sample(run.path, x=other, check_inputs=False, **options)
+        with pytest.raises(ValueError, match="at position 1"):
+            run.verify(other, options["labels"])
+        run.verify(x, options["labels"])
+
+    def test_a_folder_of_something_else_is_refused(self, tmp_path):
+        (tmp_path / "notes.txt").write_text("mine")
+        with pytest.raises(ValueError, match=r"notes\.txt"):
+            sample(tmp_path)
+        assert list(files(tmp_path)) == ["notes.txt"]
+
+    def test_functions_need_names(self, tmp_path):
+        with pytest.raises(ValueError, match="`model_id` must name"):
+            sample(tmp_path / "run", model=coordinates)
+        with pytest.raises(ValueError, match="`score_id` must name"):
+            sample(tmp_path / "run", score=lambda logits: logits)
+
+    @pytest.mark.parametrize("seed", [-1, 2**64, 1.0])
+    def test_seeds_out_of_range_are_refused(self, tmp_path, seed):
+        with pytest.raises((TypeError, ValueError), match="`seed` must be"):
+            sample(tmp_path / "run", seed=seed)
+
+    def test_seeds_keep_their_last_bit(self, tmp_path):
+        for seed in (2**53, 2**53 + 1, 2**64 - 1, 2**32, 0):
+            assert _seed.agreed_seed(made(tmp_path / str(seed)), seed) == seed
+            assert _seed.agreed_seed(tmp_path / str(seed), None) == seed
+
+
+def made(path):
+    path.mkdir()
+    return path
+
+
+class TestRules:
+    def test_rules_calibrate_and_predict_on_runs_as_on_their_scores(self, tmp_path):
+        n = 60
+        torch.manual_seed(1)
+        x, y = torch.randn(n, 4), np.arange(n) % K
+        calibration = sample(tmp_path / "c", x=x, labels=y)
+        test = sample(tmp_path / "t", phase="test", keep="scores")
+        certificate = certify(NOISE, balls.L2(0.01))
+        for made_rule in (
+            lambda: BinCP(certificate, alpha=0.2),
+            lambda: MondrianBinCP(certificate, n_classes=K, alpha=0.2),
+        ):
+            rule = quiet(made_rule().calibrate, calibration)
+            given = (
+                (calibration.values(), y)
+                if isinstance(rule, MondrianBinCP)
+                else (calibration.values(),)
+            )
+            again = quiet(made_rule().calibrate, *given)
+            assert np.array_equal(rule.tau_, again.tau_)
+            sets = again.predict_set(test.values())
+            assert np.array_equal(rule.predict_set(test), sets)
+            counts = sample(tmp_path / type(rule).__name__, phase="test", rules=rule)
+            assert np.array_equal(rule.predict_set(counts), sets)
+
+    def test_runs_that_cannot_serve_are_refused(self, tmp_path):
+        calibration = sample(tmp_path / "c")
+        test = sample(tmp_path / "t", phase="test", keep="scores")
+        rule = BinCP(certify(NOISE, balls.L2(0.01)), alpha=0.2)
+        with pytest.raises(ValueError, match="phase 'test'"):
+            rule.calibrate(test)
+        quiet(rule.calibrate, calibration)
+        with pytest.raises(ValueError, match="phase 'calibration'"):
+            rule.predict_set(calibration)
+        other = BinCP(certify(Gaussian(0.25), balls.L2(0.01)), alpha=0.2)
+        with pytest.raises(ValueError, match="must have the noise of the certificate"):
+            other.calibrate(calibration)
+        with pytest.raises(ValueError, match="`n_classes` must be the K = 3"):
+            rule.calibrate(calibration, n_classes=4)
+        early = rule_of(0.3, m=64, passes="auto")
+        assert early.boundaries_ is not None
+        with pytest.raises(ValueError, match="stops early"):
+            sample(tmp_path / "e", phase="test", rules=[early])
+
+
+class TestMerging:
+    def piece(self, path, ids, draws, **options):
+        given = {"model": coordinates, "model_id": "coordinates", "keep": "scores"} | options
+        return sample(
+            path,
+            x=X[ids],
+            labels=Y[ids],
+            first_id=ids.start,
+            first_draw=draws.start,
+            n_samples=draws.stop - draws.start,
+            **given,
+        )
+
+    @pytest.mark.parametrize("keep", ["scores", "label scores", "votes"])
+    def test_runs_that_tile_a_rectangle_are_one(self, tmp_path, keep):
+        whole = self.piece(tmp_path / "whole", slice(0, N), slice(0, M), keep=keep)
+        pieces = [
+            self.piece(tmp_path / str(i), ids, draws, keep=keep, parts=3)
+            for i, (ids, draws) in enumerate(
+                [
+                    (slice(5, N), slice(4, M)),
+                    (slice(0, 5), slice(0, 2)),
+                    (slice(5, N), slice(0, 4)),
+                    (slice(0, 5), slice(2, M)),
+                ]
+            )
+        ]
+        merged = merge(tmp_path / "merged", pieces)
+        assert np.array_equal(merged.values(), whole.values())
+        assert np.array_equal(merged.labels(), Y)
+        merged.verify(X, Y)
+        before = files(merged.path)
+        next(merged.path.glob("00001-of-*.npz")).unlink()
+        assert files(merge(tmp_path / "merged", [p.path for p in pieces]).path) == before
+
+    def test_a_merge_that_is_stopped_goes_on(self, tmp_path, monkeypatch):
+        pieces = [
+            self.piece(tmp_path / str(i), ids, slice(0, M), parts=3)
+            for i, ids in enumerate([slice(0, 5), slice(5, N)])
+        ]
+        expected = files(merge(tmp_path / "whole", pieces).path)
+        link, calls = os.link, []
+
+        def stop(*paths):
+            calls.append(paths)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            link(*paths)
+
+        monkeypatch.setattr(os, "link", stop)
+        with pytest.raises(KeyboardInterrupt):
+            merge(tmp_path / "merged", pieces)
+        assert len(bincp.sampling.open(tmp_path / "merged").missing()) > 0
+        assert files(merge(tmp_path / "merged", pieces).path) == expected
+
+    def test_what_is_not_one_rectangle_or_one_kind_is_refused(self, tmp_path):
+        first = self.piece(tmp_path / "a", slice(0, 5), slice(0, M))
+        cases = {
+            "must not overlap": self.piece(tmp_path / "b", slice(4, N), slice(0, M)),
+            "must leave no hole": self.piece(tmp_path / "c", slice(6, N), slice(0, M)),
+            "no hole": self.piece(tmp_path / "d", slice(5, N), slice(0, M - 1)),
+            "`seed` was": self.piece(tmp_path / "e", slice(5, N), slice(0, M), seed=3),
+            "`score` was": self.piece(tmp_path / "f", slice(5, N), slice(0, M), score="aps"),
+        }
+        for message, other in cases.items():
+            with pytest.raises(ValueError, match=message):
+                merge(tmp_path / "merged", [first, other])
+        with pytest.raises(ValueError, match="must not overlap"):
+            merge(tmp_path / "merged", [first, first])
+        incomplete = self.piece(tmp_path / "g", slice(5, N), slice(0, M), shard=(0, 2))
+        with pytest.raises(FileNotFoundError, match="00001-of-"):
+            merge(tmp_path / "merged", [first, incomplete])
+        assert not (tmp_path / "merged").exists()
+
+    def test_other_inputs_at_the_same_ids_are_refused(self, tmp_path):
+        first = self.piece(tmp_path / "a", slice(0, N), slice(0, 4))
+        other = sample(
+            tmp_path / "b", x=X.flip(0), keep="scores", first_draw=4, n_samples=2,
+            model=coordinates, model_id="coordinates",
+        )  # fmt: skip
+        with pytest.raises(ValueError, match="at id 0"):
+            merge(tmp_path / "merged", [first, other])
+        assert not (tmp_path / "merged").exists()
+
+
+class TestShards:
+    @pytest.mark.parametrize(
+        ("environment", "expected"),
+        [
+            ({}, (0, 1)),
+            ({"RANK": "2", "WORLD_SIZE": "3", "SLURM_PROCID": "0"}, (2, 3)),
+            ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, (0, 1)),
+            ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8"}, (3, 8)),
+            (
+                {"RANK": "1", "WORLD_SIZE": "2", "SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8"},
+                (1, 2),
+            ),
+        ],
+    )
+    def test_what_starts_processes_says_which_one_this_is(self, environment, expected):
+        assert shard_of(None, environment) == expected
+        assert shard_of((4, 7), environment) == (4, 7)
+
+    def array(self, task, low, high, step, count):
+        values = {"ID": task, "MIN": low, "MAX": high, "STEP": step, "COUNT": count}
+        return {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in values.items()}
+
+    def test_arrays_multiply(self):
+        step = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}
+        found = [shard_of(None, self.array(task, 3, 9, 2, 4) | step) for task in (3, 5, 7, 9)]
+        assert found == [(1, 8), (3, 8), (5, 8), (7, 8)]
+
+    def test_arrays_with_holes_and_nonsense_are_refused(self):
+        for array in (self.array(7, 3, 7, 1, 2), self.array(4, 3, 9, 2, 4)):
+            with pytest.raises(ValueError, match="no holes"):
+                shard_of(None, array)
+        with pytest.raises(ValueError, match="RANK must be a number"):
+            shard_of(None, {"RANK": "-1", "WORLD_SIZE": "2"})
+        with pytest.raises(ValueError, match="RANK must be below"):
+            shard_of(None, {"RANK": "2", "WORLD_SIZE": "2"})
+
+    def test_text(self):
+        assert parse_shard("0/4") == (0, 4)
+        for text in ("4/4", "1", "a/b", "0/0", "-1/2", "1/2/3"):
+            with pytest.raises(ValueError, match="`shard"):
+                parse_shard(text)
+
+
+class TestFingerprints:
+    def test_weights_count_and_places_do_not(self, tmp_path):
+        run = sample(tmp_path / "run", shard=(0, 2))
+        wrapped = torch.nn.DataParallel(MODEL)
+        MODEL.train().requires_grad_(False)
+        try:
+            assert sample(run.path, model=wrapped).missing() == []
+        finally:
+            MODEL.eval().requires_grad_(True)
+        with torch.no_grad():
+            weight = MODEL[0].weight
+            before = weight[0, 0].clone()
+            weight[0, 0] = torch.nextafter(before, torch.tensor(9.0))
+        try:
+            with pytest.raises(ValueError, match="`model` was"):
+                sample(run.path)
+        finally:
+            with torch.no_grad():
+                weight[0, 0] = before
