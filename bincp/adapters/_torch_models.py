@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from bincp.adapters._outputs import logits_in, named_logits
 from bincp.adapters._probabilities import log_probabilities
 
 
@@ -17,7 +19,7 @@ class LogModule(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logarithms of the probabilities."""
-        return _logits(self.model(x))
+        return _logits(self.model(x))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,18 @@ class LogOf:
     function: Callable[[torch.Tensor], torch.Tensor]
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        return _logits(self.function(x))
+        return _logits(self.function(x))  # type: ignore[no-any-return]
 
 
-def _logits(output: torch.Tensor) -> torch.Tensor:
+def _logits(output: Any) -> Any:
+    if named_logits(output) is not None:
+        raise ValueError(
+            "`outputs` must be 'logits' for a model that returns an object with `.logits`, "
+            "got 'probabilities'"
+        )
+    if isinstance(output, tuple | list):
+        output = logits_in(output)
     # The caller refuses other outputs, with the same message as for logits.
     if not (isinstance(output, torch.Tensor) and output.ndim == 2 and output.is_floating_point()):
         return output
-    logits: torch.Tensor = log_probabilities(output)
-    return logits
+    return log_probabilities(output)

@@ -10,9 +10,11 @@ import numpy.typing as npt
 import torch
 
 from bincp._utils.arrays import ArrayLike, as_counts
+from bincp.adapters._outputs import logits_in
 from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.calibration._sequential import Tests
 from bincp.noise._keys import IntArray, score_numbers
+from bincp.sampling._inputs import shape_cure
 from bincp.sampling._jobs import Inputs, Job, Model, integers, is_wide
 from bincp.sampling._looks import Looks, until_next_look
 from bincp.sampling._modes import evaluation_mode
@@ -34,14 +36,16 @@ def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:
     return result
 
 
-def label_scores(job: Job, labels: ArrayLike) -> tuple[npt.NDArray[np.floating[Any]], int]:
-    """Return the scores (n, m) of the given labels, and K."""
+def label_scores(
+    job: Job, labels: ArrayLike, known: int | None = None
+) -> tuple[npt.NDArray[np.floating[Any]], int]:
+    """Return the scores (n, m) of the given labels, and K, which may be known."""
     y = integers("labels", labels)
     if y.shape != (len(job.x),):
         raise ValueError(f"`labels` must have shape {(len(job.x),)}, got {y.shape}")
     result, n_classes = None, 0
     with evaluating(job.model):
-        for batch in _all_batches(job):
+        for batch in _all_batches(job, known):
             if result is None:
                 n_classes = batch.scores.shape[1]
                 as_counts("labels", y, high=n_classes - 1)
@@ -288,8 +292,7 @@ def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> torch.Tens
 
 def scores_of(job: Job, inputs: torch.Tensor, sources: IntArray, draws: IntArray) -> torch.Tensor:
     """Evaluate the model on noisy inputs and return the scores of all labels."""
-    logits = job.model(inputs)
-    _check_logits(logits, len(sources))
+    logits = _logits_of(job, inputs)
 
     def numbers() -> torch.Tensor:
         u = score_numbers(job.keys(sources, draws))
@@ -298,13 +301,30 @@ def scores_of(job: Job, inputs: torch.Tensor, sources: IntArray, draws: IntArray
     return job.score(logits, numbers)
 
 
-def _check_logits(logits: object, n_rows: int) -> None:
-    if not isinstance(logits, torch.Tensor):
-        raise TypeError(f"`model` must return a tensor of logits, got {type(logits).__name__}")
+def _logits_of(job: Job, inputs: torch.Tensor) -> torch.Tensor:
+    """Evaluate the model, and say what the inputs look like where it does not take them."""
+    cure = shape_cure(tuple(job.x.shape))
+    try:
+        output = job.model(inputs if job.narrow is None else inputs.to(job.narrow))
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        if not cure:
+            raise
+        shape = tuple(job.x.shape)
+        raise ValueError(
+            f"`x` must have a shape that `model` takes, got {shape}; {cure} ({error})"
+        ) from error
+    logits = logits_in(output)
+    _check_logits(logits, len(inputs), f"; {cure}" if cure else "")
+    return logits
+
+
+def _check_logits(logits: torch.Tensor, n_rows: int, cure: str) -> None:
     if logits.ndim != 2 or logits.shape[0] != n_rows or logits.shape[1] == 0:
         raise ValueError(
             f"`model` must return logits of shape ({n_rows}, K) for a batch of {n_rows}, "
-            f"got shape {tuple(logits.shape)}"
+            f"got shape {tuple(logits.shape)}{cure}"
         )
     if not logits.is_floating_point():
         raise ValueError(f"`model` must return floating-point logits, got {logits.dtype}")

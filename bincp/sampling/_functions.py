@@ -1,5 +1,6 @@
 """Scores of smoothed inputs, and counts of those that reach a threshold."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -7,18 +8,19 @@ import numpy.typing as npt
 import torch
 
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.validation import check_threshold
-from bincp.adapters import ModelLike
+from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
+from bincp.adapters import ModelLike, as_model
 from bincp.noise._keys import Phase
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job
+from bincp.sampling._inputs import Ids, Key, check_key, pieces
+from bincp.sampling._jobs import Job, Options
 from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
 
 
 def sample_scores(
     model: ModelLike,
-    x: ArrayLike,
+    x: ArrayLike | Iterable[Any],
     smoothing: Smoothing,
     n_samples: int,
     *,
@@ -26,7 +28,8 @@ def sample_scores(
     indices: ArrayLike | None = None,
     first_draw: int = 0,
     score: Score = "tps",
-    labels: ArrayLike | None = None,
+    labels: ArrayLike | bool | None = None,
+    key: Key = None,
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
@@ -41,9 +44,12 @@ def sample_scores(
         there are, and which of them need its options. A module is evaluated in evaluation mode, and
         each of its submodules gets its own mode back afterwards; no gradients are recorded. An
         exported program or a frozen script module keeps the mode in which it was made.
-    x : tensor or array (n, ...)
+    x : tensor or array (n, ...), or source of inputs
         Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor where
-        the model is stays there if its noise is drawn there, see `bincp.sampling`.
+        the model is stays there if its noise is drawn there, see `bincp.sampling`. Memory maps are
+        arrays. Or a dataset, a loader or an iterable of batches; their labels, if any, do not
+        matter unless `labels` is True. A loader keeps the order of its dataset (shuffle=False); one
+        with a DistributedSampler, which repeats inputs, stands for its whole dataset.
     smoothing : Smoothing
         The smoothing scheme, one of `bincp.smoothing`. `bincp.noise.draw` says which inputs each
         takes.
@@ -64,10 +70,14 @@ def sample_scores(
         aps and raps a new keyed number is drawn for each evaluation of the model. Or a callable
         that maps logits (b, K) to scores (b, K); if it has a keyword-only argument ``uniform``
         without a default, it gets these numbers, in (0, 1], as a float64 tensor (b, 1).
-    labels : array-like (n,) of int, optional
+    labels : array-like (n,) of int, or True, optional
         If given, only the scores of these labels are kept, which is all that calibration needs.
+        True stands for the labels that `x` yields.
+    key : str or (str, str), optional
+        Where `x` yields dicts: the name of the inputs in them, or the names of inputs and labels.
     batch_size : int, optional
-        Rows of a forward pass. A batch may hold several draws of several inputs.
+        Rows of a forward pass. A batch may hold several draws of several inputs. As many inputs of
+        a dataset are read at a time.
     seed : int, optional
         In [0, 2**64).
     device : torch.device or str, optional
@@ -86,11 +96,12 @@ def sample_scores(
     Raises
     ------
     TypeError
-        If an argument has a wrong type, or the model does not return a tensor.
+        If an argument has a wrong type, such as a list of images (the message has the cure), or
+        the model returns neither a tensor nor an object with one in ``.logits``.
     ValueError
         If an argument has a wrong value, shape or dtype (labels out of range, equal ids in the
-        calibration phase, inputs of 16 bits, ``first_draw + n_samples`` of 2**31 or more), or the
-        model returns a wrong shape or a NaN.
+        calibration phase, inputs of 16 bits, ``first_draw + n_samples`` of 2**31 or more, an image
+        without a batch axis), or the model returns a wrong shape or a NaN.
 
     Notes
     -----
@@ -98,6 +109,10 @@ def sample_scores(
     of equal position. Scores of one calibration set that come from several such calls void the
     guarantee: pass ids that differ over all the calls. Test inputs may share noise, unless an
     adversary may have seen it. `RobustClassifier` hands out new ids in each call.
+
+    *Precision.* Noise is drawn and scores are taken in 32 or 64 bits. A module of 16 bits gets its
+    noisy inputs rounded to them, which is a part of the model; ``torch.autocast`` around the call
+    holds for the model, too. Calibrate and predict in one precision.
 
     *Threads.* Several threads may call this at once, also with one module or with modules that
     share parts: the parts are in evaluation mode until the last of the calls is done. Meanwhile no
@@ -116,11 +131,13 @@ def sample_scores(
     >>> sample_scores(model, x, Gaussian(sigma=0.5), 16, phase="calibration", labels=y).shape
     (5, 16)
     """
-    job = Job.checked(
+    jobs = jobs_of(
         model,
         x,
         smoothing,
         n_samples,
+        labels=None if labels is True else labels,
+        key=key,
         phase=phase,
         indices=indices,
         first_draw=first_draw,
@@ -131,13 +148,14 @@ def sample_scores(
         progress=progress,
     )
     if labels is None:
-        return _engine.all_scores(job)
-    return _engine.label_scores(job, labels)[0]
+        return joined(_engine.all_scores(job) for job, _ in jobs)
+    scores, _ = label_scores(jobs)
+    return scores
 
 
 def count_scores(
     model: ModelLike,
-    x: ArrayLike,
+    x: ArrayLike | Iterable[Any],
     smoothing: Smoothing,
     n_samples: int,
     tau: float,
@@ -146,6 +164,7 @@ def count_scores(
     indices: ArrayLike | None = None,
     first_draw: int = 0,
     score: Score = "tps",
+    key: Key = None,
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
@@ -163,7 +182,7 @@ def count_scores(
         As in `sample_scores`.
     tau : float
         Threshold, compared as ``score >= tau`` in the dtype of the scores.
-    phase, indices, first_draw, score, batch_size, seed, device, progress
+    phase, indices, first_draw, score, key, batch_size, seed, device, progress
         As in `sample_scores`.
 
     Returns
@@ -186,11 +205,12 @@ def count_scores(
     True
     """
     threshold = check_threshold("tau", tau)
-    job = Job.checked(
+    jobs = jobs_of(
         model,
         x,
         smoothing,
         n_samples,
+        key=key,
         phase=phase,
         indices=indices,
         first_draw=first_draw,
@@ -200,18 +220,19 @@ def count_scores(
         device=device,
         progress=progress,
     )
-    return _engine.count(job, threshold)[0]
+    return joined(_engine.count(job, threshold)[0] for job, _ in jobs)
 
 
 def vote_counts(
     model: ModelLike,
-    x: ArrayLike,
+    x: ArrayLike | Iterable[Any],
     smoothing: Smoothing,
     n_samples: int,
     *,
     phase: Phase = "test",
     first_draw: int = 0,
     indices: ArrayLike | None = None,
+    key: Key = None,
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
@@ -233,7 +254,7 @@ def vote_counts(
     first_draw : int, optional
         Number of the first draw. Draws of different numbers are independent, so votes to select a
         label and votes to certify it come from disjoint ranges.
-    indices, batch_size, seed, device, progress
+    indices, key, batch_size, seed, device, progress
         As in `sample_scores`.
 
     Returns
@@ -258,11 +279,12 @@ def vote_counts(
     >>> counts.sum(axis=1)
     array([1000, 1000, 1000, 1000, 1000])
     """
-    job = Job.checked(
+    jobs = jobs_of(
         model,
         x,
         smoothing,
         n_samples,
+        key=key,
         phase=phase,
         indices=indices,
         first_draw=first_draw,
@@ -272,4 +294,77 @@ def vote_counts(
         device=device,
         progress=progress,
     )
-    return _engine.votes(job)
+    return joined(_engine.votes(job) for job, _ in jobs)
+
+
+# ---- pieces of inputs ----------------------------------------------------------------------------
+
+
+def jobs_of(
+    model: ModelLike,
+    x: Any,
+    smoothing: object,
+    n_samples: int,
+    *,
+    phase: Phase,
+    first_draw: int,
+    indices: ArrayLike | None = None,
+    labels: Any = None,
+    key: Key = None,
+    **options: Any,
+) -> Iterator[tuple[Job, Any]]:
+    """Yield the job of each piece of the inputs, and its labels if there are any."""
+    function = as_model(model)
+    m = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
+    checked = Options.checked(**options)
+    check_key(key)
+    ids = Ids(indices, phase, x)
+    for inputs, own in pieces(x, labels, key, checked.batch_size):
+        n = len(inputs) if inputs.ndim else 0
+        job = Job.of(
+            function,
+            inputs,
+            smoothing,
+            m,
+            checked,
+            phase=phase,
+            indices=ids.take(n) if n else None,
+            first_draw=first_draw,
+        )
+        yield job, own
+    ids.end()
+
+
+def label_scores(
+    jobs: Iterable[tuple[Job, Any]],
+) -> tuple[npt.NDArray[np.floating[Any]], int]:
+    """Return the scores (n, m) of the labels of all pieces, and K."""
+    n_classes: int | None = None
+
+    def scores(job: Job, labels: Any) -> npt.NDArray[np.floating[Any]]:
+        nonlocal n_classes
+        if labels is None:
+            raise ValueError("`x` must yield pairs of inputs and labels, got inputs alone")
+        values, found = _engine.label_scores(job, labels, n_classes)
+        n_classes = found
+        return values
+
+    result = joined(scores(*job) for job in jobs)
+    assert n_classes is not None
+    return result, n_classes
+
+
+def joined(parts: Iterable[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Join the results of all pieces over their inputs; they must be of one kind."""
+    results: list[npt.NDArray[Any]] = []
+    for part in parts:
+        first = results[0] if results else part
+        if part.shape[1:] != first.shape[1:] or part.dtype != first.dtype:
+            raise ValueError(
+                f"`model` must give scores of one dtype and number of labels, got {part.dtype} of "
+                f"shape {part.shape} after {first.dtype} of shape {first.shape}"
+            )
+        results.append(part)
+    if not results:
+        raise ValueError("`x` must hold at least one input, got an empty loader")
+    return results[0] if len(results) == 1 else np.concatenate(results)

@@ -68,6 +68,7 @@ class Job:
     seed: int
     device: torch.device
     progress: bool
+    narrow: torch.dtype | None = None  # of a module of 16 bits, which gets its inputs in it
 
     @classmethod
     def checked(
@@ -136,6 +137,7 @@ class Job:
             seed=options.seed,
             device=place,
             progress=options.progress,
+            narrow=_narrow_dtype(model),
         )
 
     def on_host(self) -> Self:
@@ -190,15 +192,24 @@ def _is_at(place: torch.device, x: object) -> TypeGuard[torch.Tensor]:
 
 def _check_dtypes(model: Model, inputs: Inputs) -> None:
     """Refuse float64 inputs of a float32 module here: torch names neither."""
+    if _float_dtype(model) == torch.float32 and is_wide(inputs):
+        raise ValueError(
+            "`x` must have the dtype of the model's parameters, float32, got float64; "
+            "use x.astype(np.float32) or x.float()"
+        )
+
+
+def _float_dtype(model: Model) -> torch.dtype | None:
+    """Return the dtype of the first parameter of a module that is a floating-point number."""
     if not isinstance(model, torch.nn.Module):
-        return
-    for parameter in model.parameters():
-        if parameter.dtype == torch.float32 and is_wide(inputs):
-            raise ValueError(
-                "`x` must have the dtype of the model's parameters, float32, got float64; "
-                "use x.astype(np.float32) or x.float()"
-            )
-        return
+        return None
+    return next((one.dtype for one in model.parameters() if one.is_floating_point()), None)
+
+
+def _narrow_dtype(model: Model) -> torch.dtype | None:
+    """Return the dtype of a module of 16 bits: the noise is drawn in 32 bits, and rounded to it."""
+    dtype = _float_dtype(model)
+    return dtype if dtype in (torch.float16, torch.bfloat16) else None
 
 
 def is_wide(inputs: Inputs) -> bool:
@@ -226,5 +237,8 @@ def host_inputs(x: object) -> npt.NDArray[Any]:
     if not isinstance(x, torch.Tensor | np.ndarray):
         raise TypeError(f"`x` must be a tensor or an array, got {type(x).__name__}")
     if isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16:
-        raise ValueError("`x` must be float32 or float64, got torch.bfloat16")
+        raise ValueError(
+            "`x` must be float32 or float64, got torch.bfloat16; x.float() serves a module of 16 "
+            "bits, too: it gets its noisy inputs in its own dtype"
+        )
     return as_array("x", _on_host("x", x))

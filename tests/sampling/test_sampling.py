@@ -420,7 +420,7 @@ class TestBadInput:
                 ValueError,
                 "floating-point logits, got torch.int",
             ),
-            (lambda x: (first_coordinates(x),), TypeError, "tensor of logits, got tuple"),
+            (lambda x: (x.sum(), first_coordinates(x)), TypeError, r"of logits, got tuple of 2; .*\[0\]"),
             (lambda x: first_coordinates(x).numpy(), TypeError, "tensor of logits, got ndarray"),
             (
                 lambda x: x.reshape(len(x), -1)[:, : len(x) - 1],

@@ -7,18 +7,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import (
-    BatchSampler,
-    DataLoader,
-    DistributedSampler,
-    IterableDataset,
-    SequentialSampler,
-    default_collate,
-)
+from torch.utils.data import DataLoader, IterableDataset
 
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.validation import check_integer
 from bincp.noise._keys import IntArray
+from bincp.sampling._inputs import check_same_items, dataset_of, item_labels, item_of
 from bincp.sampling._jobs import host_inputs, integers
 
 _PROBES = 16
@@ -63,7 +56,7 @@ def data_of(x: object, labels: ArrayLike | None) -> Data:
         raise TypeError(
             f"`labels` must be given with an array of inputs only, got them with {type(x).__name__}"
         )
-    dataset = _dataset_of(x) if isinstance(x, DataLoader) else x
+    dataset = dataset_of(x) if isinstance(x, DataLoader) else x
     sized = callable(getattr(dataset, "__len__", None))
     if isinstance(dataset, IterableDataset | list | tuple | dict | str) or not (
         sized and callable(getattr(dataset, "__getitem__", None))
@@ -122,52 +115,13 @@ class _Dataset:
     def checked(cls, dataset: Any) -> "_Dataset":
         if len(dataset) == 0:
             raise ValueError("`x` must hold at least one input, got an empty dataset")
-        return cls(dataset, isinstance(dataset[0], tuple | list))
+        return cls(dataset, item_of(dataset, 0, None)[1] is not None)
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def rows(self, first: int, last: int) -> Rows:
-        items = [self._item(i) for i in range(first, last)]
-        usual = items[0][0]
-        for i, (one, _) in enumerate(items, first):
-            if (one.shape, one.dtype) != (usual.shape, usual.dtype):
-                raise ValueError(
-                    "`x` must yield inputs of one shape and dtype, "
-                    f"got {one.shape}, {one.dtype} at position {i} after "
-                    f"{usual.shape}, {usual.dtype}"
-                )
+        items = [item_of(self.dataset, i, None) for i in range(first, last)]
+        check_same_items(items, first)
         inputs = np.stack([one for one, _ in items])
-        labels = integers("labels", [label for _, label in items]) if self.labelled else None
-        return Rows(inputs, labels)
-
-    def _item(self, i: int) -> tuple[Any, int]:
-        item = self.dataset[i]
-        if self.labelled and not (isinstance(item, tuple | list) and len(item) == 2):
-            raise ValueError(
-                f"`x` must yield inputs or pairs of an input and its label, got {item!r}"
-            )
-        one, label = item if self.labelled else (item, 0)
-        if not isinstance(one, torch.Tensor | np.ndarray):
-            raise TypeError(
-                f"`x` must yield tensors or arrays, got {type(one).__name__} at position {i}"
-            )
-        return host_inputs(one), check_integer("labels", label, low=-(2**63), high=2**63 - 1)
-
-
-def _dataset_of(loader: DataLoader[Any]) -> Any:
-    """Return the dataset of a loader that takes it in its order, one item after the other."""
-    known = (SequentialSampler, DistributedSampler)
-    in_order = type(loader.batch_sampler) in (BatchSampler, type(None))
-    if not (isinstance(loader.sampler, known) and in_order):
-        sampler = loader.sampler if in_order else loader.batch_sampler
-        raise ValueError(
-            "`x` must be a loader in the order of its dataset (shuffle=False), for ids are "
-            f"positions in the dataset, got one with {type(sampler).__name__}"
-        )
-    if loader.collate_fn is not default_collate:
-        raise ValueError(
-            "`x` must be a loader with the default collate_fn, as inputs are taken from its "
-            "dataset one by one, got another one; pass a dataset that does the same"
-        )
-    return loader.dataset
+        return Rows(inputs, item_labels(items) if self.labelled else None)
