@@ -1085,7 +1085,9 @@ def classifiers() -> Entries:
             yield f"{name}/fitted", attributes(classifier.rule, FITTED)
             yield from predicted(name, classifier, x[70:])
         loader = [(x[i : i + 25], y[i : i + 25]) for i in range(0, 100, 25)]
-        classifier = sampling.RobustClassifier(model, scheme, ball, alpha="0.1", n_samples=12)
+        classifier = sampling.RobustClassifier(
+            model, scheme, ball, alpha="0.1", n_samples=12, seed=0
+        )
         fitted = attributes(classifier.calibrate(loader).rule, FITTED)
         yield f"{label}/loader/fitted", fitted
 

@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def replace_file(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
+def replace_file(
+    path: str | os.PathLike[str], write: Callable[[BinaryIO], object], *, private: bool = False
+) -> None:
     """Write to a new file beside ``path`` and move it there once it is on the disk.
 
     An existing file keeps its permissions, which the new one has from the start, and is refused if
-    it may not be written. A process that is killed while it writes leaves the old file, and may
-    leave a hidden one that ends with ``.tmp``.
+    it may not be written. A ``private`` file is for its owner alone. A process that is killed while
+    it writes leaves the old file, and may leave a hidden one that ends with ``.tmp``.
     """
     try:
         target = Path(path).resolve()  # a symbolic link stays, and what it points to is replaced
     except RuntimeError as error:  # from Python 3.13 on, links in a circle fail as a file below
         raise OSError(f"`path` must lead to a file, got {path}: {error}") from None
     mode = _mode_of(target, path)
+    if private:
+        mode = 0o600
     temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")  # threads may write to one path
     try:
         with _created(temporary, mode) as stream:

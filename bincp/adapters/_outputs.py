@@ -22,14 +22,15 @@ def logits_in(output: Any) -> torch.Tensor:
         and isinstance(output[0], torch.Tensor)
     ):
         return output[0]
-    cure = ""
-    if isinstance(output, tuple | list) and output:
-        cure = f" of {len(output)}; pass a function that picks the logits, such as lambda x: model(x)[0]"
-    elif isinstance(output, Mapping):
-        cure = f" with the keys {', '.join(map(repr, output))}; pass a function that picks the logits"
-    raise TypeError(
-        f"`model` must return a tensor of logits, got {type(output).__name__}{cure}"
-    )
+    what = type(output).__name__
+    cure = "; pass a function that picks the logits, such as lambda x: model(x)[0]"
+    if isinstance(output, Mapping):
+        what += f" with the keys {', '.join(map(repr, output))}"
+    elif isinstance(output, tuple | list):
+        what += f" of {len(output)}"
+    else:
+        cure = ""
+    raise TypeError(f"`model` must return a tensor of logits, got {what}{cure}")
 
 
 def named_logits(output: Any) -> Any:

@@ -98,3 +98,16 @@ class Configured(Certified):
     union = _setting(lambda settings: settings.union)
     delta = _setting(lambda settings: settings.delta)
     passes = _setting(lambda settings: settings.passes)
+
+    @property
+    def provenance_(self) -> dict[str, Any] | None:
+        """What the scores of the calibration were made with: score, model, precision, inputs.
+
+        A rule knows it if it was calibrated by `bincp.sampling.RobustClassifier` or on a run, and
+        its file does; None otherwise. The names are those of the arguments of `bincp.sampling.run`.
+        What differs at prediction is refused wherever both sides know it.
+        """
+        provenance: dict[str, Any] | None = fitted(lambda rule: rule.provenance).__get__(
+            self, type(self)
+        )
+        return copy.deepcopy(provenance)

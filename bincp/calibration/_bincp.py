@@ -31,7 +31,7 @@ from bincp.calibration._prediction import (
     sets_from_scores,
 )
 from bincp.calibration._sequential import SequentialRule
-from bincp.calibration._stored import StoredScores
+from bincp.calibration._stored import CalibrationScores, StoredScores
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
 from bincp.errors import TrivialSetWarning
@@ -345,7 +345,9 @@ class BinCP(Configured):
         FileNotFoundError
             If a run is not complete.
         """
-        if isinstance(true_scores, StoredScores):
+        provenance = None
+        if isinstance(true_scores, CalibrationScores):
+            provenance = true_scores.provenance()
             true_scores, _, found = true_scores.calibration_points(self.certificate_description)
             n_classes = check_run_classes(n_classes, found)
         rule = self._fit(
@@ -353,7 +355,7 @@ class BinCP(Configured):
             self._check_classes(n_classes),
             n_test_samples,
         )
-        self._rule = rule
+        self._rule = rule.with_provenance(provenance)
         _warn_if_trivial(rule, self._require_certificate())
         return self
 

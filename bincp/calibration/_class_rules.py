@@ -1,6 +1,6 @@
 """The decision rules of all classes: the result of a class-conditional calibration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +50,17 @@ class ClassRules:
     def certificate(self) -> dict[str, Any]:
         """Description of the certificate."""
         return self.made[0].certificate
+
+    @property
+    def provenance(self) -> dict[str, Any] | None:
+        """What the scores were made with, if they knew."""
+        return self.made[0].provenance
+
+    def with_provenance(self, provenance: dict[str, Any] | None) -> "ClassRules":
+        """Return the same rules for scores that were made like this."""
+        return ClassRules(
+            tuple(rule and replace(rule, provenance=provenance) for rule in self.rules)
+        )
 
     @cached_property
     def tau(self) -> npt.NDArray[np.float64]:

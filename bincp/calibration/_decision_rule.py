@@ -1,6 +1,6 @@
 """The decision rule: the result of a calibration, and everything that it was made from."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -71,6 +71,12 @@ class DecisionRule:
     boundaries: SequentialRule | None = None
     certificate: dict[str, Any] = field(default_factory=dict, hash=False)
     """Description, by `Certificate.describe`, of the certificate that the rule was made with."""
+    provenance: dict[str, Any] | None = field(default=None, compare=False)
+    """What its scores were made with, if they knew."""
+
+    def with_provenance(self, provenance: dict[str, Any] | None) -> "DecisionRule":
+        """Return the same rule for scores that were made like this."""
+        return replace(self, provenance=provenance)
 
     @property
     def is_sampled(self) -> bool:

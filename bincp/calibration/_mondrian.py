@@ -25,7 +25,7 @@ from bincp.calibration._class_triviality import trivial_classes
 from bincp.calibration._fitting import Task, fit
 from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
-from bincp.calibration._stored import StoredScores
+from bincp.calibration._stored import CalibrationScores, StoredScores
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan
 from bincp.errors import TrivialSetWarning
@@ -188,13 +188,15 @@ class MondrianBinCP(Configured):
             If the object was loaded from a file and has no certificate, see `load`.
         """
         certificate = self._require_certificate()
-        if (labels is not None) == isinstance(true_scores, StoredScores):
+        if (labels is not None) == isinstance(true_scores, CalibrationScores):
             got = "None" if labels is None else "labels"
             raise TypeError(
                 "`labels` must be given with an array of scores, and not with a run, which has "
                 f"them, got {got} with {type(true_scores).__name__}"
             )
-        if isinstance(true_scores, StoredScores):
+        provenance = None
+        if isinstance(true_scores, CalibrationScores):
+            provenance = true_scores.provenance()
             true_scores, labels, found = true_scores.calibration_points(
                 self.certificate_description
             )
@@ -215,7 +217,7 @@ class MondrianBinCP(Configured):
                 else None
                 for start, end in pairwise(starts)
             )
-        )
+        ).with_provenance(provenance)
         if (causes := trivial_classes(rules, certificate)) is not None:
             warnings.warn(causes, TrivialSetWarning, stacklevel=2)
         return self

@@ -50,6 +50,11 @@ def certificate_of(rule: DecisionRule | ClassRules | RiskRule) -> Certificate | 
     return certificate if all(gives) else None
 
 
+def pair_of(description: dict[str, Any]) -> tuple[smoothing.Smoothing, balls.Ball]:
+    """Return the scheme and the ball of a certificate that `certificate_of` made again."""
+    return _made(smoothing, description["smoothing"]), _made(balls, description["ball"])
+
+
 def _gives(certificate: Certificate, rule: DecisionRule | RiskRule) -> bool:
     """Whether a certificate has the value that a rule took; a smaller one is refused."""
     if rule.certified_p is None or (rule.certified_p == 0 and rule.tau == -math.inf):

@@ -28,11 +28,17 @@ R = TypeVar("R", DecisionRule, ClassRules, RiskRule)
 def write(path: str | os.PathLike[str], rule: AnyRule) -> None:
     """Write a rule of any kind."""
     target = _checked(path)
+    text = json.dumps(document_of(rule), indent=2, allow_nan=False) + "\n"
+    replace_file(target, lambda stream: stream.write(text.encode()))
+
+
+def document_of(rule: AnyRule) -> dict[str, Any]:
+    """Return the content of the file of a rule, and what its scores were made with, if known."""
     layout = _layout(type(rule))
     content = {"format": layout.format, "version": VERSION, **layout.encode(rule)}
-    document = {**content, "sha256": checksum(content)}
-    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
-    replace_file(target, lambda stream: stream.write(text.encode()))
+    if not isinstance(rule, RiskRule) and rule.provenance is not None:
+        content["provenance"] = rule.provenance
+    return {**content, "sha256": checksum(content)}
 
 
 def read(path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
@@ -81,14 +87,25 @@ def _layout(kind: type) -> Layout:
 
 def _rule(layout: Layout, document: dict[str, Any]) -> Any:
     """Return the rule of a document without faults; a ValueError says what is wrong with it."""
-    check_keys(document, {"format", "version", "sha256", *layout.keys})
+    keys = {"format", "version", "sha256", *layout.keys}
+    if layout.kind is not RiskRule and "provenance" in document:
+        keys.add("provenance")
+    check_keys(document, keys)
     content = {name: value for name, value in document.items() if name != "sha256"}
     if document["sha256"] != checksum(content):
         raise ValueError("the content does not have the checksum in `sha256`")
     rule = layout.decode(content)
+    if "provenance" in content:
+        rule = rule.with_provenance(_provenance(content["provenance"]))
     if (cause := layout.contradiction(rule)) is not None:
         raise ValueError(cause)
     return rule
+
+
+def _provenance(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"`provenance`: {value!r} is not an object")
+    return value
 
 
 def _checked(path: Any) -> Path:

@@ -7,8 +7,11 @@ import numpy.typing as npt
 
 
 @runtime_checkable
-class StoredScores(Protocol):
-    """What calibration and prediction need of a run, whose class is in a room above this one."""
+class CalibrationScores(Protocol):
+    """Scores of calibration points that know what they were made with."""
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what the scores were made with, by the names of `bincp.sampling.run`."""
 
     def calibration_points(
         self, certificate: dict[str, Any]
@@ -17,6 +20,11 @@ class StoredScores(Protocol):
 
         It refuses a certificate, by its description, that is for other noise.
         """
+
+
+@runtime_checkable
+class StoredScores(CalibrationScores, Protocol):
+    """What calibration and prediction need of a run, whose class is in a room above this one."""
 
     def sets_of(self, rule: Any) -> npt.NDArray[np.bool_]:
         """Return the prediction sets (n, K) of a calibrated rule, or refuse it."""

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from threading import Lock
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import Any, Self, Unpack, cast
 
 import numpy as np
@@ -15,13 +15,16 @@ from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP, SequentialRule
+from bincp.calibration._provenance import check_same
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate, certify
 from bincp.errors import NotCalibratedError
-from bincp.noise._keys import IntArray, Phase, check_indices
+from bincp.noise._keys import IntArray, Phase
 from bincp.sampling import _engine
+from bincp.sampling._inputs import Ids, Key, check_shape, pieces
 from bincp.sampling._jobs import Job, Options, integers
-from bincp.sampling._looks import check_looks
+from bincp.sampling._looks import Looks, check_looks
+from bincp.sampling._provenance import InputRange, SampledScores, content_of
 from bincp.sampling._rules import (
     Rule,
     RuleSettings,
@@ -30,12 +33,14 @@ from bincp.sampling._rules import (
     check_rule,
     classes_of,
     is_calibrated,
+    provenance_of,
     snapshot,
 )
+from bincp.sampling._run._model import precision_content
+from bincp.sampling._saved import Saved, probe
 from bincp.sampling._scoring import Score
+from bincp.sampling._seeds import Seeds
 from bincp.smoothing import Smoothing
-
-_id_lock = Lock()
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,17 @@ class PredictionSets:
     forward_passes : int64 array (n,)
         Evaluations of the model that each input took, those that turned out not to be needed
         included.
+    ids : int64 array (n,)
+        The ids of the inputs, which key their noise.
+    seed : int
+        The seed of the noise. Keep it secret until the answers are out; it is not in the repr.
     """
 
     sets: npt.NDArray[np.bool_]
     counts: npt.NDArray[np.int32]
     forward_passes: IntArray
+    ids: IntArray
+    seed: int = field(repr=False)
 
 
 class RobustClassifier:
@@ -98,8 +109,15 @@ class RobustClassifier:
     batch_size, device, progress
         As in `sample_scores`.
     seed : int, optional
-        As in `sample_scores`. Whoever knows it knows the test noise: where the adversary may, or
-        may learn of it from repeated answers, draw it from a secret source.
+        In [0, 2**64). By default each call draws a secret seed of its own from the system. A given
+        one makes calls repeatable: whoever knows it knows the test noise.
+    input_range : (float, float), optional
+        The range of clean inputs, (0, 1) for images in these units. Inputs outside are refused, in
+        calibration and prediction; perturbed ones may leave it by the radius of a norm ball. Grey
+        levels k in uint8 stand for k / 255.
+    model_id, score_id : str, optional
+        What names a model that is no torch module, and a score that is a function, with their
+        versions: their code cannot be compared. `save` needs them.
     **settings
         Settings of the rule, where `rule` is not given: `alpha`, which is needed, and `p`, `tau`,
         `correction`, `union`, `eta`, `guarantee` and `passes`, as in `BinCP`; but `passes` is
@@ -120,12 +138,19 @@ class RobustClassifier:
 
     Notes
     -----
-    *Ids.* The noise of an input is keyed by its id. Each call of `calibrate` and `predict` takes
-    the next ids that the object has not handed out yet, from 0 in each phase, so no two calls share
-    noise, also where one of them failed. Ids that are given as `indices` are taken as they are, and
-    may meet those handed out: give them in all calls or in none. Two objects with one seed, such as
-    a copy, a pickle or a forked process, start from equal ids and draw equal test noise. That keeps
-    the guarantee of each input, but an adversary may have seen the noise: give each its own seed.
+    *Noise.* The noise of an input is keyed by a seed and the id of the input. By default each call
+    of `calibrate` and `predict` draws a seed of its own, with ids from 0. So no two calls share
+    noise, also not in copies, forked processes, replicas and after restarts. With a `seed` each
+    call takes the next ids that the object has not handed out yet, also where a call failed. Then a
+    copy, a pickle or a forked process would draw the same noise as the original, which an adversary
+    may have seen: they refuse to predict until `reseed` is called. Ids that are given as `indices`
+    are taken as they are, and may meet those handed out: give them in all calls or in none.
+
+    *What is compared.* A calibration by this object, or on a run, keeps the score, the fingerprint
+    of the model, its precision, the shape of the inputs and their range with the rule
+    (`BinCP.provenance_`). A rule that was calibrated with others is refused, by name, where it is
+    given and in `predict`. A fingerprint is that of the weights and the structure of a module; it
+    does not see code and plain attributes. It is taken in `calibrate` and where a rule is given.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. The
     module is in evaluation mode until the last of them is done. A rule may be calibrated meanwhile:
@@ -148,16 +173,15 @@ class RobustClassifier:
     >>> prediction.sets.shape
     (50, 3)
 
-    Saving the rule, and restoring the classifier from it, with a seed of its own:
+    To serve it elsewhere, load it with the same model:
 
-    >>> import bincp, pathlib, secrets, tempfile
+    >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     classifier.rule.save(pathlib.Path(folder, "rule.json"))
-    ...     rule = bincp.BinCP.load(pathlib.Path(folder, "rule.json"))
-    >>> restored = RobustClassifier(
-    ...     classifier.model, Gaussian(sigma=0.5), L2(0.1), rule=rule, seed=secrets.randbits(64)
-    ... )
-    >>> restored.predict(x[150:]).sets.shape
+    ...     classifier.save(pathlib.Path(folder, "classifier.json"))
+    ...     served = RobustClassifier.load(
+    ...         pathlib.Path(folder, "classifier.json"), classifier.model
+    ...     )
+    >>> served.predict(x[150:]).sets.shape
     (50, 3)
     """
 
@@ -172,23 +196,32 @@ class RobustClassifier:
         n_test_samples: int | None = None,
         score: Score = "tps",
         batch_size: int = 256,
-        seed: int = 0,
+        seed: int | None = None,
         device: torch.device | str | None = None,
         progress: bool = False,
+        input_range: tuple[float, float] | None = None,
+        model_id: str | None = None,
+        score_id: str | None = None,
         **settings: Unpack[RuleSettings],
     ) -> None:
         self.model = as_model(model)
         self._smoothing, self._ball = smoothing, ball
         self._certificate = certify(smoothing, ball)
+        self._options = Options.checked(
+            score=score, batch_size=batch_size, seed=0, device=device, progress=progress
+        )
+        self._seeds = Seeds(seed)
+        self._range = InputRange.checked(input_range, ball)
+        self._score, self._model_id, self._score_id = score, model_id, score_id
         self.rule = self._new_rule(settings) if rule is None else rule
         if rule is not None and settings:
             names = ", ".join(settings)
             raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
         self.n_samples, self.n_test_samples = _sizes(self.rule, n_samples, n_test_samples)
-        self._options = Options.checked(
-            score=score, batch_size=batch_size, seed=seed, device=device, progress=progress
-        )
-        self._next_id = {"calibration": 0, "test": 0}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # For copies and pickles, which share a given seed with the original.
+        return {**self.__dict__, "_seeds": self._seeds.copied()}
 
     def __repr__(self) -> str:
         return f"RobustClassifier({self._smoothing!r}, {self._ball!r}, rule={self._rule!r})"
@@ -220,15 +253,23 @@ class RobustClassifier:
     def rule(self) -> BinCP:
         """The decision rule; after `calibrate` it has the threshold and the smallest count.
 
-        Another one may be assigned; one whose certificate is for other noise or another ball is
-        refused.
+        Another one may be assigned; one whose certificate is for other noise or another ball, or
+        that was calibrated with another model, score or range of inputs, is refused.
         """
         return cast("BinCP", self._rule)  # where it is of another class, the caller knows
 
     @rule.setter
     def rule(self, rule: Rule) -> None:
         check_rule(rule, self._certificate)
+        if (known := provenance_of(rule)) is not None:
+            check_same(known, self._content(), "the classifier")
         self._rule = rule
+
+    def _content(self) -> dict[str, Any]:
+        """Return what is known of the scores before any input is."""
+        declared = None if self._range is None else self._range.content()
+        content = content_of(self.model, self._model_id, self._score, self._score_id)
+        return {**content, "input_range": declared}
 
     def calibrate(
         self,
@@ -237,20 +278,24 @@ class RobustClassifier:
         *,
         indices: ArrayLike | None = None,
         first_draw: int = 0,
+        key: Key = None,
     ) -> Self:
         """Sample the scores of the calibration set and find the decision rule.
 
         Parameters
         ----------
-        x : tensor or array (n, ...), or iterable of pairs
-            Clean calibration inputs, or a loader that yields batches of inputs and labels.
+        x : tensor or array (n, ...), or source of inputs with labels
+            Clean calibration inputs, as in `sample_scores`; or a dataset, a loader or an iterable
+            of batches, of pairs of inputs and labels.
         y : array-like (n,) of int
-            Their labels in [0, K); not given with a loader.
+            Their labels in [0, K); given with an array only.
         indices : array-like (n,) of int, optional
             Ids of the inputs, in their order over all batches of a loader; no two are equal. By
             default ids that no call on this object was given before, see the notes of the class.
         first_draw : int, optional
             As in `sample_scores`.
+        key : (str, str), optional
+            The names of inputs and labels, where `x` yields dicts.
 
         Returns
         -------
@@ -260,50 +305,46 @@ class RobustClassifier:
         Raises
         ------
         TypeError, ValueError
-            As in `sample_scores`, and if the calibration set is empty.
+            As in `sample_scores`; if the calibration set is empty, or inputs are outside the
+            declared range.
         """
-        ids = None if indices is None else _all_ids(indices)
-        all_scores: list[npt.NDArray[np.floating[Any]]] = []
-        all_labels: list[IntArray] = []
-        n_classes, start = classes_of(self.rule), 0
-        for inputs, labels in _labelled_batches(x, y):
-            own = None if ids is None else ids[start : start + _length(inputs)]
-            job = self._job(inputs, self.n_samples, "calibration", own, first_draw)
-            scores, found = _engine.label_scores(job, labels)
+        if y is None and isinstance(x, torch.Tensor | np.ndarray):
+            raise TypeError("`y` must be given with an array of inputs, got None")
+        scores: list[npt.NDArray[Any]] = []
+        labels: list[IntArray] = []
+        content, n_classes = self._content(), classes_of(self.rule)
+        for job, own in self._jobs(x, y, key, "calibration", self.n_samples, indices, first_draw):
+            if own is None:
+                raise ValueError("`x` must yield pairs of inputs and labels, got inputs alone")
+            whose = "logits as before" if scores else "logits, K of `rule`"
+            values, found = _engine.label_scores(job, own)
             if n_classes not in (None, found):
-                whose = "logits as before" if all_scores else "logits, K of `rule`"
                 raise ValueError(f"`model` must return {n_classes} {whose}, got {found}")
-            if all_scores and all_scores[0].dtype != scores.dtype:
+            if scores and scores[0].dtype != values.dtype:
                 raise ValueError(
-                    f"`model` must give scores of dtype {all_scores[0].dtype} as before, "
-                    f"got {scores.dtype}"
+                    f"`model` must give scores of dtype {scores[0].dtype} as before, "
+                    f"got {values.dtype}"
                 )
-            all_scores.append(scores)
-            all_labels.append(integers("labels", labels))
-            n_classes, start = found, start + len(scores)
-        if not all_scores:
+            scores.append(values)
+            labels.append(integers("labels", own))
+            n_classes, content = found, {**content, **_seen(job)}
+        if not scores:
             raise ValueError("`x` must hold at least one calibration input, got an empty loader")
-        if ids is not None and len(ids) != start:
-            raise ValueError(f"`indices` must have shape ({start},), got {ids.shape}")
         assert n_classes is not None
-        calibrate(
-            self.rule,
-            np.concatenate(all_scores),
-            np.concatenate(all_labels),
-            n_classes,
-            self.n_test_samples,
-        )
+        points = SampledScores(np.concatenate(scores), np.concatenate(labels), n_classes, content)
+        calibrate(self.rule, points, self.n_test_samples)
         return self
 
     def predict(
         self,
-        x: ArrayLike,
+        x: ArrayLike | Iterable[Any],
         *,
         indices: ArrayLike | None = None,
         first_draw: int = 0,
         sequential: bool | None = None,
         curtail: bool = True,
         looks: str | ArrayLike | None = None,
+        key: Key = None,
     ) -> PredictionSets:
         """Return the prediction sets of new inputs, which may have been perturbed.
 
@@ -318,11 +359,11 @@ class RobustClassifier:
 
         Parameters
         ----------
-        x : tensor or array (n, ...)
-            Test inputs.
+        x : tensor or array (n, ...), or source of inputs
+            Test inputs, as in `sample_scores`; labels of a dataset or a loader do not matter.
         indices : array-like (n,) of int, optional
-            Ids of the inputs; equal ids get equal noise. By default ids that no call on this object
-            was given before, see the notes of the class.
+            Ids of the inputs; equal ids get equal noise where the classifier has a `seed`. By
+            default ids that no call on this object was given before, see the notes of the class.
         first_draw : int, optional
             As in `sample_scores`.
         sequential : bool, optional
@@ -339,6 +380,8 @@ class RobustClassifier:
             sets do not depend on it, for each label is decided on its draws in their order: fewer
             looks waste some draws and make fewer rounds, which suits a model that is slow to
             answer. By default the next look is where the input can be decided first.
+        key : str or (str, str), optional
+            The name of the inputs, where `x` yields dicts.
 
         Returns
         -------
@@ -348,57 +391,337 @@ class RobustClassifier:
         ------
         NotCalibratedError
             If neither `calibrate` was called nor a rule given that is calibrated on sampled scores.
+        RuntimeError
+            If this is a copy or a forked process of a classifier with a seed, see `reseed`.
         TypeError, ValueError
-            As in `sample_scores`; if `sequential` or `curtail` does not fit the rule, as above; or
-            if `looks` is not "doubling" or increasing numbers from 1 on.
+            As in `sample_scores`; if `sequential` or `curtail` does not fit the rule, as above; if
+            `looks` is not "doubling" or increasing numbers from 1 on; if inputs are outside the
+            declared range, or their shape or the precision is not that of the calibration.
         """
+        options = (indices, first_draw, sequential, curtail, looks, key)
+        return _joined(list(self._predictions(x, *options, whole=True)))
+
+    def predict_iter(
+        self,
+        x: ArrayLike | Iterable[Any],
+        *,
+        indices: ArrayLike | None = None,
+        first_draw: int = 0,
+        sequential: bool | None = None,
+        curtail: bool = True,
+        looks: str | ArrayLike | None = None,
+        key: Key = None,
+    ) -> Iterator[PredictionSets]:
+        """Yield the prediction sets of a stream of inputs, batch by batch.
+
+        One batch is in memory at a time. All batches are decided by the rule that the classifier
+        has now, and have ids of their own.
+
+        Parameters
+        ----------
+        x : tensor or array (n, ...), or source of inputs
+            As in `predict`. Arrays, memory maps and datasets are read in batches of `batch_size`
+            inputs; other sources come as their batches are.
+        indices, first_draw, sequential, curtail, looks, key
+            As in `predict`.
+
+        Yields
+        ------
+        PredictionSets
+
+        Raises
+        ------
+        NotCalibratedError, RuntimeError, TypeError, ValueError
+            As in `predict`. What a later batch is refused for is raised in its place.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from bincp.balls import L2
+        >>> from bincp.sampling import RobustClassifier
+        >>> from bincp.smoothing import Gaussian
+        >>> _ = torch.manual_seed(0)
+        >>> x, y = torch.randn(200, 4), torch.randint(3, (200,))
+        >>> classifier = RobustClassifier(
+        ...     torch.nn.Linear(4, 3), Gaussian(0.5), L2(0.1), alpha=0.1, n_samples=64
+        ... ).calibrate(x[:150], y[:150])
+        >>> stream = (x[i : i + 20] for i in range(150, 200, 20))
+        >>> [len(prediction.sets) for prediction in classifier.predict_iter(stream)]
+        [20, 20, 10]
+        """
+        options = (indices, first_draw, sequential, curtail, looks, key)
+        return self._predictions(x, *options, whole=False)
+
+    def _predictions(
+        self,
+        x: Any,
+        indices: ArrayLike | None,
+        first_draw: int,
+        sequential: bool | None,
+        curtail: bool,
+        looks: str | ArrayLike | None,
+        key: Key,
+        *,
+        whole: bool,
+    ) -> Iterator[PredictionSets]:
+        """Check what can be checked now, and return the sets of the pieces to come."""
         rule = snapshot(self._rule)  # also if it is calibrated or another is assigned meanwhile
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
         check_fitted(rule)
-        assert rule.n_test_samples_ is not None  # calibrated on samples
+        self._seeds.check_fresh()
+        m_test, known = rule.n_test_samples_, provenance_of(rule)
+        assert m_test is not None  # calibrated on samples
         boundaries = _boundaries(rule, sequential, curtail)
-        schedule = check_looks(looks if curtail else [rule.n_test_samples_], rule.n_test_samples_)
-        job = self._job(x, rule.n_test_samples_, "test", indices, first_draw)
-        if boundaries is None:
-            return _predict_all(job, rule)
-        labels, dtype = _engine.decide(job, rule.tau_, boundaries, rule.n_classes_, schedule)
-        _check_dtype(rule, dtype)
-        return PredictionSets(labels.accepted, labels.counts, labels.draws.astype(np.int64))
+        schedule = check_looks(looks if curtail else [m_test], m_test)
+        jobs = self._jobs(x, None, key, "test", m_test, indices, first_draw, whole, known)
+        return (_decided(job, rule, boundaries, schedule) for job, _ in jobs)
 
-    def _job(
-        self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None, first_draw: int
-    ) -> Job:
-        job = Job.of(
-            self.model,
-            x,
-            self.smoothing,
-            n_samples,
-            self._options,
-            phase=phase,
-            indices=indices,
-            first_draw=first_draw,
+    def reseed(self, seed: int | None = None, *, first_id: int = 0) -> Self:
+        """Give the noise to come another seed, such as in a copy or a forked process.
+
+        Parameters
+        ----------
+        seed : int, optional
+            In [0, 2**64). By default each call draws a secret seed of its own.
+        first_id : int, optional
+            The first id that is handed out, in each phase. For a seed that was in use, one that no
+            call was given.
+
+        Returns
+        -------
+        RobustClassifier
+            Itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is out of range, or `first_id` is given without a seed.
+        """
+        self._seeds = Seeds(seed, first_id)
+        return self
+
+    def save(self, path: str | PathLike[str], *, with_seed: bool = False) -> None:
+        """Write all that a service needs beside the model, as JSON with a checksum.
+
+        The file holds the decision rule with its certificate, noise, ball and numbers of draws; the
+        score and its parameters, the shape, dtype and range of the inputs, K, the fingerprint of
+        the model and its precision; and what the model answers to four noisy zeros. It holds no
+        weights.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write. An existing file is replaced once the new one is complete.
+        with_seed : bool, optional
+            Write the given seed, too, and the next id; then only the owner may read the file.
+
+        Raises
+        ------
+        NotCalibratedError
+            If nothing was calibrated.
+        TypeError
+            If the rule is none of bincp.
+        ValueError
+            If the rule does not know its inputs, because it was not calibrated by a classifier or
+            on a run; if the model or the score is a function without an id; if there is no seed to
+            write; or if the certificate is not one that bincp can make again.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        See the class.
+        """
+        check_flag("with_seed", with_seed)
+        rule = snapshot(self._rule)
+        if not is_calibrated(rule):
+            raise NotCalibratedError("call calibrate() before save()")
+        seed = None
+        if with_seed:
+            if self._seeds.seed is None:
+                raise ValueError("`with_seed` must be False for a classifier without a seed")
+            seed = self._seeds.seed, self._seeds.next_id("test")
+        saved = Saved.of(rule, self._content(), seed)
+        saved.write(path, self._probe(saved))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        model: ModelLike,
+        *,
+        score: Score | None = None,
+        model_id: str | None = None,
+        score_id: str | None = None,
+        check_fingerprint: bool = True,
+        seed: int | None = None,
+        first_id: int | None = None,
+        batch_size: int = 256,
+        device: torch.device | str | None = None,
+        progress: bool = False,
+    ) -> Self:
+        """Read a classifier that `save` wrote, for the same model.
+
+        Nothing is taken from the file that can be made again: the certificate is made from the
+        noise and the ball, and must prove the rule. The module is put in evaluation mode and stays
+        there.
+
+        Parameters
+        ----------
+        path : str or path-like
+        model : torch.nn.Module or callable, or a classifier of scikit-learn or ART
+            The model that was calibrated.
+        score : callable, optional
+            The score, where it is a function.
+        model_id, score_id : str, optional
+            As when it was saved, where the model is no torch module or the score is a function.
+        check_fingerprint : bool, optional
+            False takes a module with another fingerprint, such as one that was compiled to another
+            structure. Its answers to four noisy zeros are compared anyway, to 1e-3 of the largest.
+        seed : int, optional
+            As in the class: by default each call draws a secret seed of its own. A file with a seed
+            needs a new one, or `first_id`.
+        first_id : int, optional
+            Go on with the seed in the file, from this id on; it must be beyond all ids in use.
+        batch_size, device, progress
+            As in `sample_scores`.
+
+        Returns
+        -------
+        RobustClassifier
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        TypeError
+            If an argument has a wrong type.
+        ValueError
+            If the file is damaged; if the model, its precision or the score is another one, which
+            is named; or if a file with a seed is loaded with neither `seed` nor `first_id`.
+
+        Examples
+        --------
+        See the class.
+        """
+        check_flag("check_fingerprint", check_fingerprint)
+        saved = Saved.read(path)
+        smoothing, ball = saved.pair()
+        other = None if check_fingerprint else {"fingerprint": None, "id": model_id}
+        made = cls(
+            model,
+            smoothing,
+            ball,
+            rule=saved.new_rule(other),
+            score=saved.score(score, score_id),
+            batch_size=batch_size,
+            device=device,
+            progress=progress,
+            input_range=saved.input_range(),
+            model_id=model_id,
+            score_id=score_id,
         )
-        dim, shape = getattr(self.ball, "dim", None), tuple(job.x.shape)
-        if dim is not None and math.prod(shape[1:]) != dim:
-            raise ValueError(
-                f"`x` must have {dim} elements an input, as {self.ball}, got shape {shape}"
-            )
-        return job if indices is not None else replace(job, ids=self._new_ids(phase, len(job.x)))
+        made._seeds = Seeds(*saved.seed_for(seed, first_id))
+        if isinstance(made.model, torch.nn.Module):
+            made.model.eval()
+        saved.check_probe(made._probe(saved))
+        if not check_fingerprint:
+            made._rule = saved.new_rule(made._content()["model"])
+        return made
 
-    def _new_ids(self, phase: Phase, n: int) -> IntArray:
-        """Return ids that no other call gets, of whatever thread and however this one ends."""
-        with _id_lock:
-            first = self._next_id[phase]
-            self._next_id[phase] = first + n
-        return np.arange(first, first + n)
+    def _probe(self, saved: Saved) -> npt.NDArray[np.float64]:
+        job, logits = probe(self.model, self.smoothing, saved.shape, saved.dtype, self._options)
+        check_same(saved.provenance, _seen(job), "the classifier")
+        return logits
+
+    def _jobs(
+        self,
+        x: Any,
+        y: ArrayLike | None,
+        key: Key,
+        phase: Phase,
+        n_samples: int,
+        indices: ArrayLike | None,
+        first_draw: int,
+        whole: bool = True,
+        known: dict[str, Any] | None = None,
+    ) -> Iterator[tuple[Job, Any]]:
+        """Yield the job of each piece of the inputs, and its labels; what is `known` must hold."""
+        given = None if indices is None else Ids(indices, phase, x)
+        call, shape = self._seeds.call(), (known or {}).get("input_shape")
+        options = replace(self._options, seed=call.seed)
+        source = pieces(x, y, key, self._options.batch_size, whole=whole)
+
+        def jobs() -> Iterator[tuple[Job, Any]]:
+            for inputs, labels in source:
+                n = len(inputs) if inputs.ndim else 0
+                if shape is not None:
+                    check_shape(tuple(inputs.shape), tuple(shape), "in calibration")
+                job = Job.of(
+                    self.model,
+                    inputs,
+                    self.smoothing,
+                    n_samples,
+                    options,
+                    phase=phase,
+                    indices=None if given is None or not n else given.take(n),
+                    first_draw=first_draw,
+                )
+                _check_dimension(job, self.ball)
+                if self._range is not None:
+                    self._range.check(job.x)
+                check_same(known, _seen(job), "the classifier")
+                yield job if given else replace(job, ids=call.take(phase, n)), labels
+            if given is not None:
+                given.end()
+
+        return jobs()
+
+
+def _seen(job: Job) -> dict[str, Any]:
+    """Return what the first inputs tell of the scores."""
+    return {
+        "input_shape": list(job.x.shape[1:]),
+        "input_dtype": _engine.dtype_name(job.x.dtype)
+        if torch.is_tensor(job.x)
+        else str(job.x.dtype),
+        "precision": precision_content(job.device),
+    }
+
+
+def _check_dimension(job: Job, ball: Ball) -> None:
+    dim, shape = getattr(ball, "dim", None), tuple(job.x.shape)
+    if dim is not None and math.prod(shape[1:]) != dim:
+        raise ValueError(f"`x` must have {dim} elements an input, as {ball}, got shape {shape}")
+
+
+def _decided(job: Job, rule: Rule, boundaries: Tests | None, looks: Looks | None) -> PredictionSets:
+    if boundaries is None:
+        return _predict_all(job, rule)
+    labels, dtype = _engine.decide(job, rule.tau_, boundaries, rule.n_classes_, looks)
+    _check_dtype(rule, dtype)
+    draws = labels.draws.astype(np.int64)
+    return PredictionSets(labels.accepted, labels.counts, draws, job.ids, job.seed)
+
+
+def _joined(parts: list[PredictionSets]) -> PredictionSets:
+    """Return the sets of one call, whose pieces share a seed."""
+    if not parts:
+        raise ValueError("`x` must hold at least one input, got an empty loader")
+    if len(parts) == 1:
+        return parts[0]
+    names = ("sets", "counts", "forward_passes", "ids")
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return PredictionSets(**arrays, seed=parts[0].seed)
 
 
 def _predict_all(job: Job, rule: Rule) -> PredictionSets:
     counts, dtype = _engine.count(job, rule.tau_, rule.n_classes_)
     _check_dtype(rule, dtype)
     sets = rule.predict_set_from_counts(counts, n_samples=job.n_samples)
-    return PredictionSets(sets, counts, np.full(len(counts), job.n_samples))
+    draws = np.full(len(counts), job.n_samples)
+    return PredictionSets(sets, counts, draws, job.ids, job.seed)
 
 
 def _boundaries(rule: Rule, sequential: Any, curtail: Any) -> Tests | None:
@@ -448,35 +771,3 @@ def _sizes(rule: Rule, n_samples: int | None, n_test_samples: int | None) -> tup
             f"got {m_test}"
         )
     return m, m_test
-
-
-def _length(inputs: Any) -> int:
-    """Return how many inputs there are; 0 for what is no array, which is refused later."""
-    return next(iter(getattr(inputs, "shape", ())), 0)
-
-
-def _all_ids(indices: ArrayLike) -> IntArray:
-    """Return the ids of a whole calibration set, which differ over all its batches."""
-    ids = integers("indices", indices)
-    return check_indices(ids, ids.size, "calibration")
-
-
-def _labelled_batches(x: Any, y: ArrayLike | None) -> Iterator[tuple[Any, Any]]:
-    is_array = isinstance(x, torch.Tensor | np.ndarray)
-    if y is not None:
-        if not is_array:
-            raise TypeError(
-                f"`y` must be given with an array of inputs only, got it with {type(x).__name__}"
-            )
-        yield x, y
-        return
-    if is_array:
-        raise TypeError("`y` must be given with an array of inputs, got None")
-    if not isinstance(x, Iterable):
-        raise TypeError(f"`x` must be an array or an iterable of pairs, got {type(x).__name__}")
-    for batch in x:
-        if not (isinstance(batch, tuple | list) and len(batch) == 2):
-            raise ValueError(
-                f"`x` must yield pairs of inputs and labels, got {type(batch).__name__}"
-            )
-        yield batch[0], batch[1]

@@ -292,7 +292,7 @@ def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> torch.Tens
 
 def scores_of(job: Job, inputs: torch.Tensor, sources: IntArray, draws: IntArray) -> torch.Tensor:
     """Evaluate the model on noisy inputs and return the scores of all labels."""
-    logits = _logits_of(job, inputs)
+    logits = logits_of(job, inputs)
 
     def numbers() -> torch.Tensor:
         u = score_numbers(job.keys(sources, draws))
@@ -301,7 +301,7 @@ def scores_of(job: Job, inputs: torch.Tensor, sources: IntArray, draws: IntArray
     return job.score(logits, numbers)
 
 
-def _logits_of(job: Job, inputs: torch.Tensor) -> torch.Tensor:
+def logits_of(job: Job, inputs: torch.Tensor) -> torch.Tensor:
     """Evaluate the model, and say what the inputs look like where it does not take them."""
     cure = shape_cure(tuple(job.x.shape))
     try:

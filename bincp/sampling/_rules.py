@@ -11,6 +11,7 @@ from bincp._utils.levels import Level
 from bincp.calibration import BinCP, MondrianBinCP
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
+from bincp.sampling._provenance import SampledScores
 
 
 class RuleSettings(TypedDict, total=False):
@@ -69,19 +70,22 @@ class Rule(Protocol):
     def sequential_rule(self) -> Tests: ...
 
 
-def calibrate(
-    rule: Any, scores: ArrayLike, labels: ArrayLike, n_classes: int, n_test_samples: int
-) -> None:
-    """Calibrate a rule on the scores (n, m) of the true labels; only Mondrian needs the labels."""
-    if isinstance(rule, MondrianBinCP):
-        rule.calibrate(scores, labels, n_test_samples=n_test_samples)
+def calibrate(rule: Any, points: SampledScores, n_test_samples: int) -> None:
+    """Calibrate a rule; one of ours keeps what the scores were made with."""
+    if isinstance(rule, BinCP | MondrianBinCP):
+        rule.calibrate(points, n_test_samples=n_test_samples)
     else:
-        rule.calibrate(scores, n_classes=n_classes, n_test_samples=n_test_samples)
+        rule.calibrate(points.scores, n_classes=points.n_classes, n_test_samples=n_test_samples)
 
 
 def classes_of(rule: Any) -> int | None:
     """Return the number of classes that a rule needs before it is calibrated, None for any."""
     return rule.n_classes if isinstance(rule, MondrianBinCP) else None
+
+
+def provenance_of(rule: Any) -> dict[str, Any] | None:
+    """Return what the scores of a rule were made with, None where it does not know."""
+    return getattr(rule, "provenance_", None) if is_calibrated(rule) else None
 
 
 def is_calibrated(rule: Rule) -> bool:

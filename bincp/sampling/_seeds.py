@@ -2,7 +2,6 @@
 
 import os
 import secrets
-from collections import Counter
 from threading import Lock
 
 import numpy as np
@@ -38,7 +37,7 @@ class Seeds:
         first = check_integer("first_id", first_id, low=0, high=MAX_ID)
         if self.seed is None and first:
             raise ValueError(f"`first_id` must be 0 without a seed, got {first}")
-        self._next = Counter({"calibration": first, "test": first})
+        self._next: dict[Phase, int] = {"calibration": first, "test": first}
         self._born: int | None = _process
 
     def call(self) -> "Call":
@@ -49,7 +48,7 @@ class Seeds:
         """Return what a copy of the classifier gets; it is stale if there is a seed."""
         other = Seeds(self.seed)
         with _lock:
-            other._next = Counter(self._next)
+            other._next = dict(self._next)
         other._born = None
         return other
 

@@ -49,7 +49,7 @@ def test_scores_and_counts_of_two_ranges_make_up_those_of_one(score):
 
 def test_a_classifier_calibrates_and_predicts_on_the_draws_that_it_is_told():
     y = np.arange(4) % 3
-    options = {"alpha": 0.4, "n_samples": 8, "passes": None}
+    options = {"alpha": 0.4, "n_samples": 8, "passes": None, "seed": 0}
     scheme = Gaussian(0.5)
     classifier = RobustClassifier(first_coordinates, scheme, L2(0), **options)
     classifier.calibrate(X, y, indices=IDS, first_draw=6)

@@ -420,7 +420,11 @@ class TestBadInput:
                 ValueError,
                 "floating-point logits, got torch.int",
             ),
-            (lambda x: (x.sum(), first_coordinates(x)), TypeError, r"of logits, got tuple of 2; .*\[0\]"),
+            (
+                lambda x: (x.sum(), first_coordinates(x)),
+                TypeError,
+                r"of logits, got tuple of 2; .*\[0\]",
+            ),
             (lambda x: first_coordinates(x).numpy(), TypeError, "tensor of logits, got ndarray"),
             (
                 lambda x: x.reshape(len(x), -1)[:, : len(x) - 1],
@@ -524,7 +528,7 @@ class TestNormalizedModel:
 
 def classifier(**changes):
     """A classifier that counts all draws, unless the test says otherwise."""
-    options = {"alpha": 0.1, "n_samples": 64, "passes": None, **changes}
+    options = {"alpha": 0.1, "n_samples": 64, "passes": None, "seed": 0, **changes}
     ball = options.pop("ball", L2(0.1))
     model = options.pop("model", first_coordinates)
     return RobustClassifier(model, options.pop("smoothing", Gaussian(0.5)), ball, **options)
@@ -631,8 +635,13 @@ class TestRobustClassifier:
                 "`labels` must have shape",
             ),
             (lambda x, y: classifier().calibrate(x, y + 1), ValueError, r"in \[0, 3\], got 4"),
-            (lambda x, y: classifier().calibrate([]), ValueError, "got an empty loader"),
-            (lambda x, y: classifier().calibrate([x, y]), ValueError, "yield pairs of inputs and"),
+            (lambda x, y: classifier().calibrate([]), ValueError, "got an empty list"),
+            (
+                lambda x, y: classifier().calibrate([x, y]),
+                TypeError,
+                r"got list of ndarray; use np.st",
+            ),
+            (lambda x, y: classifier().calibrate(iter([x])), ValueError, "yield pairs of inputs"),
         ],
     )
     def test_bad_arguments(self, data, call, error, message):
@@ -907,7 +916,7 @@ class TestMixture:
     def test_it_stops_early_unless_told_otherwise(self, data):
         x, y = data
         ours = RobustClassifier(
-            first_coordinates, Gaussian(0.5), L2(0.1), alpha=0.1, n_samples=64
+            first_coordinates, Gaussian(0.5), L2(0.1), alpha=0.1, n_samples=64, seed=0
         ).calibrate(x[:200], y[:200])
         assert ours.rule.boundaries_ is not None
         assert ours.predict(x[200:]).forward_passes.mean() < 10

@@ -47,7 +47,7 @@ class Manifest:
             "version": 1,
             "identity": identity,
             "layout": layout.content(),
-            "made_by": _versions(),
+            "made_by": versions(),
         }
         data = _canonical.encode(content)
         publish(folder / NAME, lambda stream: stream.write(data), Path.exists)
@@ -70,7 +70,8 @@ def differences(one: dict[str, Any], two: dict[str, Any]) -> str:
     )
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of what decides last bits; they are shown and not compared."""
     return {
         "bincp": __version__,
         "numpy": np.__version__,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, round_to
+from bincp.calibration._provenance import COMPARED, check_same
 from bincp.noise._keys import IntArray
 from bincp.sampling._run import _canonical
 from bincp.sampling._run._data import Digests, data_of
@@ -251,6 +252,10 @@ class Run:
         """Return the values of more draws of the same inputs."""
         return self._kept.join(pieces)
 
+    def provenance(self) -> dict[str, Any]:
+        """Return what a rule that is calibrated on the run keeps of it, by the names of `run`."""
+        return {name: self._manifest.identity.get(name) for name in COMPARED}
+
     def calibration_points(self, certificate: dict[str, Any]) -> tuple[Array, IntArray | None, int]:
         """Return the scores (n, m) of the true labels, the labels, and K, for a calibration.
 
@@ -294,6 +299,7 @@ class Run:
             If a part is missing.
         """
         self._check_use("predict", "calibration", rule.certificate_description)
+        check_same(getattr(rule, "provenance_", None), self.provenance(), f"the run {self.path}")
         if isinstance(self._kept, AllScores):
             return np.concatenate([rule.predict_set(block.values) for block in self.blocks()])
         if rule.dtype_ != self.dtype:

@@ -22,7 +22,7 @@ from bincp.sampling._scoring import Score
 from bincp.scores import NAMED_SCORES
 from bincp.smoothing import Smoothing
 
-_NOISE_VERSION = 1
+NOISE_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ class Task:
         job = task.job(0, first, Rectangle(0, 1, 0, 1))
         grid = Grid.of(m, options.batch_size)
         identity = {
-            "noise_version": _NOISE_VERSION,
+            "noise_version": NOISE_VERSION,
             "smoothing": hexed(parameters_of(smoothing)),
             "phase": phase,
             "first_id": task.first_id,
             "n_inputs": len(data),
             "first_draw": task.first_draw,
             "n_samples": m,
-            "score": _score_content(shown, score_id),
+            "score": score_content(shown, score_id),
             "keep": kept.content(),
             "input_shape": list(first.inputs.shape[1:]),
             "input_dtype": first.inputs.dtype.name,
@@ -176,7 +176,7 @@ def _taus(rules: Any) -> tuple[float, ...]:
     return tuple(sorted(taus))
 
 
-def _score_content(score: Score, score_id: object) -> dict[str, Any]:
+def score_content(score: Score, score_id: object) -> dict[str, Any]:
     """Return what a score is called: by its name and all its parameters, or by its owner's id."""
     if callable(score):
         if not (isinstance(score_id, str) and score_id):

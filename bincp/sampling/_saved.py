@@ -1,0 +1,220 @@
+"""The file of a classifier: its rule, what the scores were made with, and answers to a probe."""
+
+import json
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._core._noise import MAX_ID
+from bincp._utils.files import replace_file
+from bincp._utils.validation import check_integer
+from bincp.balls import Ball
+from bincp.calibration import BinCP, MondrianBinCP, _storage
+from bincp.calibration._class_rules import ClassRules
+from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._provenance import check_same
+from bincp.calibration._rebuild import pair_of
+from bincp.certificates import Certificate
+from bincp.noise._keys import check_seed
+from bincp.sampling import _engine
+from bincp.sampling._jobs import Job, Options
+from bincp.sampling._run import _canonical
+from bincp.sampling._run._manifest import versions
+from bincp.sampling._scoring import Score
+from bincp.smoothing import Smoothing
+
+_KIND = "bincp robust classifier"
+_PROBES = 4
+_TOLERANCE = (
+    1e-3  # of the largest logit: other kernels round differently, other weights differ more
+)
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def probe(
+    model: Any, smoothing: Smoothing, shape: tuple[int, ...], dtype: str, options: Options
+) -> tuple[Job, FloatArray]:
+    """Return the logits (4, K) of noisy zeros, whose noise no input gets, and their job."""
+    job = Job.of(
+        model,
+        np.zeros((1, *shape), dtype),
+        smoothing,
+        _PROBES,
+        replace(options, seed=0),
+        phase="tuning",
+        indices=[MAX_ID],
+    )
+    sources, draws = np.zeros(_PROBES, np.int64), np.arange(_PROBES)
+    with _engine.evaluating(job.model):
+        inputs = _engine.noisy(job, sources, draws, job.x).to(job.device)
+        logits = _engine.logits_of(job, inputs)
+    return job, logits.double().cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What the file of a classifier holds, but for the probe."""
+
+    path: str
+    rule: DecisionRule | ClassRules
+    certificate: Certificate
+    seed: tuple[int, int] | None
+    """A seed and the next id."""
+    answers: FloatArray | None = None
+
+    @classmethod
+    def of(cls, rule: Any, found: dict[str, Any], seed: tuple[int, int] | None) -> "Saved":
+        """Return what is to be saved of a calibrated rule, or refuse it."""
+        if not isinstance(rule, BinCP | MondrianBinCP):
+            raise TypeError(f"`rule` must be a BinCP or a MondrianBinCP, got {rule!r}")
+        inner, known = rule._rule, rule.provenance_
+        if inner is None or known is None or known.get("input_shape") is None:
+            raise ValueError(
+                "`rule` must be calibrated by a RobustClassifier or on a run, which note the "
+                "model, the score and the inputs; got one that knows nothing of them"
+            )
+        check_same(known, found, "the classifier")
+        merged = {**found, **{name: value for name, value in known.items() if value is not None}}
+        if merged["score"] is None:
+            raise ValueError("`score_id` must name a score that is a function, got None")
+        if merged["model"] == {"fingerprint": None, "id": None}:
+            raise ValueError("`model_id` must name a model that is no torch module, got None")
+        document = _storage.document_of(inner.with_provenance(merged))
+        return cls._of_document("the classifier", document, seed)
+
+    @classmethod
+    def _of_document(
+        cls,
+        path: str,
+        document: Any,
+        seed: tuple[int, int] | None,
+        answers: FloatArray | None = None,
+    ) -> "Saved":
+        rule, certificate = _storage.parse(json.dumps(document).encode(), path)
+        if not isinstance(rule, DecisionRule | ClassRules) or rule.provenance is None:
+            raise ValueError(f"{path}: damaged, it holds no rule of a classifier")
+        if certificate is None:
+            raise ValueError(
+                f"{path}: must have a certificate that bincp makes again from its noise and ball, "
+                f"got {rule.certificate}; save the rule, and make the classifier anew"
+            )
+        return cls(path, rule, certificate, seed, answers)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> "Saved":
+        """Read a file that `write` wrote."""
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"`path` must be a str or path-like, got {path!r}")
+        content = _canonical.decode(Path(path).read_bytes(), str(path), _KIND)
+        seed = content["seed"]
+        if seed is not None:
+            seed = check_seed(int(seed)), content["next_id"]
+        answers = np.array([[float.fromhex(one) for one in row] for row in content["probe"]])
+        return cls._of_document(str(path), content["rule"], seed, answers)
+
+    def write(self, path: str | PathLike[str], answers: FloatArray) -> None:
+        """Write the file, and replace one that is there."""
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"`path` must be a str or path-like, got {path!r}")
+        seed, next_id = self.seed or (None, None)
+        data = _canonical.encode(
+            {
+                "format": _KIND,
+                "version": 1,
+                "rule": _storage.document_of(self.rule),
+                "probe": _canonical.hexed(answers.tolist()),
+                "seed": None if seed is None else str(seed),
+                "next_id": next_id,
+                "made_by": versions(),
+            }
+        )
+        replace_file(path, lambda stream: stream.write(data), private=seed is not None)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What the scores were made with."""
+        assert self.rule.provenance is not None
+        return self.rule.provenance
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an input."""
+        return tuple(self.provenance["input_shape"])
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the inputs."""
+        return str(self.provenance["input_dtype"])
+
+    def pair(self) -> tuple[Smoothing, Ball]:
+        """Return the noise and the ball."""
+        return pair_of(self.rule.certificate)
+
+    def input_range(self) -> tuple[float, float] | None:
+        """Return the declared range of the inputs."""
+        declared = self.provenance.get("input_range")
+        return None if declared is None else (*map(float.fromhex, declared),)  # type: ignore[return-value]
+
+    def score(self, given: Score | None, score_id: str | None) -> Score:
+        """Return the score by its name and parameters, or the function that was given."""
+        content = self.provenance["score"]
+        if "id" in content:
+            if not callable(given):
+                raise TypeError(
+                    f"`score` must be the function {content['id']!r} that the classifier was saved "
+                    f"with, got {given!r}"
+                )
+            return given
+        if given is not None or score_id is not None:
+            raise TypeError(f"`score` must not be given where the file names it, got {given!r}")
+        values = {name: _number(value) for name, value in content.items() if name != "name"}
+        return content["name"], values
+
+    def new_rule(self, model: dict[str, Any] | None = None) -> BinCP | MondrianBinCP:
+        """Return a calibrated object, which knows another model if one is given."""
+        rule = self.rule
+        if model is not None:
+            rule = rule.with_provenance({**self.provenance, "model": model})
+        if isinstance(rule, ClassRules):
+            return MondrianBinCP._with_rules(rule, self.certificate)
+        return BinCP._with_rule(rule, self.certificate)
+
+    def seed_for(self, seed: int | None, first_id: int | None) -> tuple[int | None, int]:
+        """Return the seed and the first id of a loaded classifier, which must be said."""
+        if first_id is None:
+            if self.seed is not None and seed is None:
+                raise ValueError(
+                    f"{self.path} holds a seed: give first_id= beyond all ids in use (at least "
+                    f"{self.seed[1]}) to go on with it, or another seed=, got neither"
+                )
+            return seed, 0
+        if seed is None and self.seed is None:
+            raise ValueError(f"`first_id` must be given with a seed, got {first_id} and none")
+        own = seed if self.seed is None or seed is not None else self.seed[0]
+        low = self.seed[1] if self.seed is not None and own == self.seed[0] else 0
+        return own, check_integer("first_id", first_id, low=low, high=MAX_ID)
+
+    def check_probe(self, found: FloatArray) -> None:
+        """Refuse a model that gives other answers than the one that was saved."""
+        known = self.answers
+        assert known is not None
+        if known.shape == found.shape:
+            finite = np.isfinite(known)
+            largest = float(np.abs(known[finite]).max(initial=0.0))
+            with np.errstate(invalid="ignore"):
+                near = np.abs(known - found) <= _TOLERANCE * largest
+            if np.where(finite, near, known == found).all():
+                return
+        raise ValueError(
+            "`model` must give the logits that it gave when the classifier was saved, to 1e-3 of "
+            f"the largest, got {found[0][:5].tolist()}, ... instead of {known[0][:5].tolist()}, ..."
+        )
+
+
+def _number(value: Any) -> Any:
+    return float.fromhex(value) if isinstance(value, str) else value
