@@ -46,6 +46,7 @@ from bincp._utils.include import get_include
 from bincp._utils.version import __version__ as __version__
 from bincp.calibration import (
     BinCP,
+    Counts,
     MondrianBinCP,
     Plan,
     RobustRiskControl,
@@ -77,6 +78,7 @@ __all__ = [
     "Certificate",
     "CertificateABIError",
     "CertificateError",
+    "Counts",
     "MondrianBinCP",
     "NotCalibratedError",
     "Plan",

@@ -4,6 +4,7 @@ The public names are those of `bincp`: `bincp.BinCP`, `bincp.plan` and so on.
 """
 
 from bincp.calibration._bincp import BinCP, one_sample
+from bincp.calibration._counts import Counts
 from bincp.calibration._mondrian import MondrianBinCP
 from bincp.calibration._planning import Plan, plan
 from bincp.calibration._risk import RobustRiskControl
@@ -11,6 +12,7 @@ from bincp.calibration._sequential import SequentialRule, SequentialTracker
 
 __all__ = [
     "BinCP",
+    "Counts",
     "MondrianBinCP",
     "Plan",
     "RobustRiskControl",

@@ -447,18 +447,19 @@ class BinCP(Configured):
         return sets_from_scores(rule, scores)
 
     def predict_set_from_counts(
-        self, counts: ArrayLike, *, n_samples: int
+        self, counts: ArrayLike, *, n_samples: int | None = None
     ) -> npt.NDArray[np.bool_]:
         """Return the prediction sets of inputs with exceedance counts.
 
         Parameters
         ----------
-        counts : array_like of int, shape (n, K)
+        counts : array_like of int, shape (n, K), or Counts
             How many of the scores of each label reach `tau_`, compared in the dtype calibrated
             with; in [0, m'].
-        n_samples : int
+        n_samples : int, optional
             Number of scores of each label that were counted. It must be the m' calibrated for:
             counts of fewer draws are too low, and sets from them lose the coverage.
+            Needed unless `counts` are `bincp.Counts`, which have it.
 
         Returns
         -------
@@ -469,10 +470,10 @@ class BinCP(Configured):
         NotCalibratedError
             If `calibrate` has not been called.
         TypeError
-            If the counts or `n_samples` are not integers.
+            If the counts or `n_samples` are not integers, or `n_samples` is missing.
         ValueError
             If the rule stops early, `n_samples` is not m', a count is outside [0, m'], or the shape
-            is wrong.
+            is wrong; or if `Counts` are of another threshold, stopped early, or are of calibration.
 
         Examples
         --------

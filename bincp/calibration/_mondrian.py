@@ -250,17 +250,18 @@ class MondrianBinCP(Configured):
         return sets_from_scores(rules, scores)
 
     def predict_set_from_counts(
-        self, counts: ArrayLike, *, n_samples: int
+        self, counts: ArrayLike, *, n_samples: int | None = None
     ) -> npt.NDArray[np.bool_]:
         """Return the prediction sets of inputs with exceedance counts.
 
         Parameters
         ----------
-        counts : array_like of int, shape (n, K)
+        counts : array_like of int, shape (n, K), or Counts
             How many of the scores of label y reach ``tau_[y]``, compared in the dtype calibrated
             with; in [0, m'].
-        n_samples : int
+        n_samples : int, optional
             Number of scores of each label that were counted. It must be the m' calibrated for.
+            Needed unless `counts` are `bincp.Counts`, which have it.
 
         Returns
         -------
@@ -271,10 +272,10 @@ class MondrianBinCP(Configured):
         NotCalibratedError
             If `calibrate` has not been called.
         TypeError
-            If the counts or `n_samples` are not integers.
+            If the counts or `n_samples` are not integers, or `n_samples` is missing.
         ValueError
             If the rules stop early, `n_samples` is not m', a count is outside [0, m'], or the shape
-            is wrong.
+            is wrong; or if `Counts` are of another threshold, stopped early, or are of calibration.
 
         Examples
         --------

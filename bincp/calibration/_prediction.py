@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_counts, as_probabilities, as_scores
-from bincp._utils.validation import check_integer
 from bincp.calibration._arguments import check_label_shape, check_test_scores
+from bincp.calibration._counts import number_counted
 from bincp.calibration._sequential import Tests, decide_in_order
 from bincp.counting import decide
 from bincp.errors import NotCalibratedError
@@ -66,7 +66,7 @@ def sets_from_scores(rule: Rule, scores: ArrayLike) -> npt.NDArray[np.bool_]:
     return decide(checked, rule.tau, rule.least)
 
 
-def sets_from_counts(rule: Rule, counts: ArrayLike, n_samples: int) -> npt.NDArray[np.bool_]:
+def sets_from_counts(rule: Rule, counts: ArrayLike, n_samples: int | None) -> npt.NDArray[np.bool_]:
     """Return the sets (n, K) of inputs with exceedance counts (n, K) of all m' scores."""
     if rule.stops_early:
         raise ValueError(
@@ -74,7 +74,7 @@ def sets_from_counts(rule: Rule, counts: ArrayLike, n_samples: int) -> npt.NDArr
             "boundaries, and the count of all m' draws would lose coverage; give predict_set the "
             "scores in the order of their draws, or calibrate with passes=None for counts"
         )
-    drawn = check_integer("n_samples", n_samples, low=1)
+    drawn = number_counted(rule, counts, n_samples)
     if drawn != rule.n_test_samples:
         raise ValueError(
             f"`n_samples` must be the m' = {rule.n_test_samples} calibrated for, got {drawn}; "

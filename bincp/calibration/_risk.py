@@ -358,17 +358,18 @@ class RobustRiskControl(Certified):
         """
         return sets_from_scores(sampled(self._rule), scores)
 
-    def predict_set_from_counts(self, counts: ArrayLike, *, n_samples: int) -> Sets:
+    def predict_set_from_counts(self, counts: ArrayLike, *, n_samples: int | None = None) -> Sets:
         """Return the prediction sets of inputs with exceedance counts.
 
         Parameters
         ----------
-        counts : array_like of int, shape (n, K)
+        counts : array_like of int, shape (n, K), or Counts
             How many of the scores of each label reach `tau_`, compared in the dtype calibrated
             with; in [0, m'].
-        n_samples : int
+        n_samples : int, optional
             Number of scores of each label that were counted. It must be the m' calibrated for:
             counts of fewer draws are too low, and sets from them lose the guarantee.
+            Needed unless `counts` are `bincp.Counts`, which have it.
 
         Returns
         -------
@@ -379,7 +380,7 @@ class RobustRiskControl(Certified):
         NotCalibratedError
             If `calibrate` has not been called.
         TypeError
-            If the counts or `n_samples` are not integers.
+            If the counts or `n_samples` are not integers, or `n_samples` is missing.
         ValueError
             If `n_samples` is not m', a count is outside [0, m'], or the shape is wrong.
 

@@ -14,7 +14,8 @@ from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
-from bincp.calibration import BinCP, SequentialRule
+from bincp.calibration import BinCP, Counts, SequentialRule
+from bincp.calibration._counts import joined_counts
 from bincp.calibration._provenance import check_same
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate, certify
@@ -51,9 +52,10 @@ class PredictionSets:
     ----------
     sets : bool array (n, K)
         Which labels are in the set of each input.
-    counts : int32 array (n, K)
+    counts : bincp.Counts (n, K)
         How many of the sampled scores reach the threshold, of those up to the draw at which the
-        label was decided (of all, where no draw is saved).
+        label was decided (of all, where no draw is saved). An int32 array that knows how it was
+        counted.
     forward_passes : int64 array (n,)
         Evaluations of the model that each input took, those that turned out not to be needed
         included.
@@ -64,7 +66,7 @@ class PredictionSets:
     """
 
     sets: npt.NDArray[np.bool_]
-    counts: npt.NDArray[np.int32]
+    counts: Counts
     forward_passes: IntArray
     ids: IntArray
     seed: int = field(repr=False)
@@ -608,6 +610,8 @@ class RobustClassifier:
         check_flag("check_fingerprint", check_fingerprint)
         saved = Saved.read(path)
         smoothing, ball = saved.pair()
+        if check_fingerprint:
+            saved.check_model(as_model(model), model_id)
         other = None if check_fingerprint else {"fingerprint": None, "id": model_id}
         made = cls(
             model,
@@ -701,8 +705,19 @@ def _decided(job: Job, rule: Rule, boundaries: Tests | None, looks: Looks | None
         return _predict_all(job, rule)
     labels, dtype = _engine.decide(job, rule.tau_, boundaries, rule.n_classes_, looks)
     _check_dtype(rule, dtype)
+    counts = _counts(job, rule, labels.counts, stopped_early=True)
     draws = labels.draws.astype(np.int64)
-    return PredictionSets(labels.accepted, labels.counts, draws, job.ids, job.seed)
+    return PredictionSets(labels.accepted, counts, draws, job.ids, job.seed)
+
+
+def _counts(job: Job, rule: Rule, counts: npt.NDArray[np.int32], *, stopped_early: bool) -> Counts:
+    return Counts(
+        counts,
+        n_samples=job.n_samples,
+        tau=rule.tau_,
+        stopped_early=stopped_early,
+        provenance=provenance_of(rule),
+    )
 
 
 def _joined(parts: list[PredictionSets]) -> PredictionSets:
@@ -711,9 +726,10 @@ def _joined(parts: list[PredictionSets]) -> PredictionSets:
         raise ValueError("`x` must hold at least one input, got an empty loader")
     if len(parts) == 1:
         return parts[0]
-    names = ("sets", "counts", "forward_passes", "ids")
+    names = ("sets", "forward_passes", "ids")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return PredictionSets(**arrays, seed=parts[0].seed)
+    counts = joined_counts([part.counts for part in parts])
+    return PredictionSets(**arrays, counts=counts, seed=parts[0].seed)
 
 
 def _predict_all(job: Job, rule: Rule) -> PredictionSets:
@@ -721,7 +737,8 @@ def _predict_all(job: Job, rule: Rule) -> PredictionSets:
     _check_dtype(rule, dtype)
     sets = rule.predict_set_from_counts(counts, n_samples=job.n_samples)
     draws = np.full(len(counts), job.n_samples)
-    return PredictionSets(sets, counts, draws, job.ids, job.seed)
+    known = _counts(job, rule, counts, stopped_early=False)
+    return PredictionSets(sets, known, draws, job.ids, job.seed)
 
 
 def _boundaries(rule: Rule, sequential: Any, curtail: Any) -> Tests | None:

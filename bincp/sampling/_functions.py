@@ -10,10 +10,12 @@ import torch
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
 from bincp.adapters import ModelLike, as_model
+from bincp.calibration import Counts
 from bincp.noise._keys import Phase
 from bincp.sampling import _engine
 from bincp.sampling._inputs import Ids, Key, check_key, pieces
 from bincp.sampling._jobs import Job, Options
+from bincp.sampling._run._task import score_content
 from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
 
@@ -169,7 +171,7 @@ def count_scores(
     seed: int = 0,
     device: torch.device | str | None = None,
     progress: bool = False,
-) -> npt.NDArray[np.int32]:
+) -> Counts:
     """Count, for each input and label, the sampled scores that reach a threshold.
 
     The counts are those of ``count_exceedances(sample_scores(...), tau)``, but the scores of a
@@ -187,7 +189,8 @@ def count_scores(
 
     Returns
     -------
-    int32 array (n, K)
+    Counts (n, K)
+        An int32 array that knows `n_samples`, `tau` and `phase`.
 
     Raises
     ------
@@ -220,7 +223,13 @@ def count_scores(
         device=device,
         progress=progress,
     )
-    return joined(_engine.count(job, threshold)[0] for job, _ in jobs)
+    return Counts(
+        joined(_engine.count(job, threshold)[0] for job, _ in jobs),
+        n_samples=n_samples,
+        tau=threshold,
+        phase=phase,
+        provenance=None if callable(score) else {"score": score_content(score, None)},
+    )
 
 
 def vote_counts(

@@ -144,7 +144,7 @@ class Ids:
         if indices is not None:
             ids = integers("indices", indices)
             self._ids = check_indices(ids, ids.size, phase)
-            if callable(getattr(x, "__len__", None)) and not isinstance(x, DataLoader | list):
+            if is_map_style(x) and not isinstance(x, Mapping):  # known before anything is sampled
                 self._check_length(len(x) if getattr(x, "ndim", 1) else 0)
 
     def take(self, n: int) -> IntArray:

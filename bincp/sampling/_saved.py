@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from bincp._core._noise import MAX_ID
 from bincp._utils.files import replace_file
@@ -169,6 +170,8 @@ class Saved:
                     f"`score` must be the function {content['id']!r} that the classifier was saved "
                     f"with, got {given!r}"
                 )
+            if score_id is None:
+                raise ValueError(f"`score_id` must be {content['id']!r}, as it was saved, got None")
             return given
         if given is not None or score_id is not None:
             raise TypeError(f"`score` must not be given where the file names it, got {given!r}")
@@ -183,6 +186,17 @@ class Saved:
         if isinstance(rule, ClassRules):
             return MondrianBinCP._with_rules(rule, self.certificate)
         return BinCP._with_rule(rule, self.certificate)
+
+    def check_model(self, model: Any, model_id: str | None) -> None:
+        """Refuse a model that cannot be compared with the one that was saved."""
+        known = self.provenance["model"]
+        if known["id"] is not None and model_id is None:
+            raise ValueError(f"`model_id` must be {known['id']!r}, as it was saved, got None")
+        if known["fingerprint"] is not None and not isinstance(model, torch.nn.Module):
+            raise ValueError(
+                f"`model` must be a torch module, as it was saved, got {model!r}; with "
+                "check_fingerprint=False its answers alone are compared"
+            )
 
     def seed_for(self, seed: int | None, first_id: int | None) -> tuple[int | None, int]:
         """Return the seed and the first id of a loaded classifier, which must be said."""
