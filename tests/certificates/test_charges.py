@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import bincp
 from bincp._core import _operators
 from bincp._utils.levels import float_above
-from bincp.balls import L1, L2, Linf
+from bincp.balls import L1, L2, CategoricalFlips, Linf
 from bincp.calibration._rebuild import certificate_of
 from bincp.certificates import check_law
 from bincp.smoothing import (
@@ -57,6 +57,21 @@ def test_bounds_are_on_the_safe_side_of_the_golden_ones(case):
         if 1e-3 < p < 0.999:  # next to 0 and 1 the rounding of p - delta is all that counts
             assert operator.lower(p) >= lower - 1e-12
             assert operator.upper(p) <= upper + 1e-12
+
+
+@pytest.mark.parametrize("k", [10, 256])
+def test_the_choice_of_a_category_is_paid_for_and_costs_next_to_nothing(k):
+    """The golden values are those of the law; the draws differ from it where k - 1 is no 2^i."""
+    discrete = golden("discrete")
+    for cell in (cell for cell in discrete["cells"] if cell["k"] == k):
+        scheme = CategoricalFlip(k, cell["p_plus"], cell["p_minus"])
+        ball = CategoricalFlips(cell["ra"], cell["rd"], cell["rc"])
+        certificate = bincp.certify(scheme, ball)
+        assert certificate.describe()["charge"] == scheme.sampling_error() > 0
+        for p, lower in zip(discrete["p"], cell["lower"], strict=True):
+            assert Fraction(certificate.lower(p)) <= Fraction(lower)
+            if 1e-3 < p < 0.999:  # next to 0 and 1 the rounding of p - delta is all that counts
+                assert Fraction(certificate.lower(p)) >= Fraction(lower) - Fraction("1e-12")
 
 
 probabilities = st.floats(0, 1)

@@ -222,6 +222,7 @@ def test_uniform_against_fractions(p: float, r: float, half_width: float) -> Non
 SPARSE = golden("sparse")
 
 
+@pytest.mark.usefixtures("exact_draws")
 @pytest.mark.parametrize(
     "cell",
     SPARSE["cells"],
@@ -307,6 +308,7 @@ FLIPS = [
 GRID = [0.0, SMALLEST, 1e-300, 1e-12, 0.1, 1 / 3, 0.5, 0.7, 0.9, 1 - 1e-12, BELOW_ONE, 1.0]
 
 
+@pytest.mark.usefixtures("exact_draws")
 @pytest.mark.parametrize("flips", FLIPS)
 def test_sparse_against_every_point_of_small_cubes(flips: tuple[float, float]) -> None:
     scheme = SparseFlip(*flips)
@@ -347,6 +349,7 @@ flip_probabilities = st.one_of(
 ).filter(lambda p: p == 0 or p >= 1e-300)
 
 
+@pytest.mark.usefixtures("exact_draws")
 @settings(deadline=None, max_examples=200)
 @given(
     p_plus=flip_probabilities,
@@ -511,6 +514,7 @@ def test_a_larger_ball_certifies_less(pair: tuple[Smoothing, Ball, Ball], p: flo
     assert outer.upper(p) >= inner.upper(p) - LAW_ERROR
 
 
+@pytest.mark.usefixtures("exact_draws")
 @settings(deadline=None, max_examples=400)
 @given(pair=pairs(), p=probabilities)
 def test_mirror(pair: tuple[Smoothing, Ball, Ball], p: float) -> None:
