@@ -219,7 +219,7 @@ def pgd(
 
     grid = None if getattr(smoothing, "off_grid", False) else getattr(smoothing, "grid", None)
 
-    best = job.x.copy()
+    best: FloatArray = job.x.copy()
     lowest = np.full(len(best), np.inf)
     current, deltas = best.copy(), np.zeros(best.shape)
     for step in range(n_steps + 1):
@@ -329,7 +329,8 @@ def random_flips(
         values = _values(job, (clean ^ tried).astype(job.x.dtype).reshape(job.x.shape), y, goal)
         better = values < lowest
         flips[better], lowest[better] = tried[better], values[better]
-    return (clean ^ flips).astype(job.x.dtype).reshape(job.x.shape)
+    changed: FloatArray = (clean ^ flips).astype(job.x.dtype)
+    return changed.reshape(job.x.shape)
 
 
 # ---- geometry ------------------------------------------------------------------------------------
@@ -554,7 +555,7 @@ def _job(
         seed=seed,
         device=device,
         progress=False,
-    )
+    ).on_host()
 
 
 def _labels(labels: ArrayLike, n: int) -> npt.NDArray[np.int64]:

@@ -422,9 +422,12 @@ def as_members(name: str, value: ArrayLike) -> Sets:
     """Return sets of labels as a boolean array (n, K), which may be empty."""
     members = as_array(name, value)
     if members.dtype != np.bool_:
+        cure = ""
+        if members.dtype.kind in "iu" and members.ndim == 1:
+            cure = f"; {name}[:, None] == np.arange(K) are the sets of one label each"
         raise TypeError(
             f"`{name}` must be boolean, of shape (n, K), got dtype {members.dtype} and shape "
-            f"{members.shape}"
+            f"{members.shape}{cure}"
         )
     if members.ndim != 2:
         raise ValueError(f"`{name}` must have shape (n, K), got {members.shape}")

@@ -16,12 +16,16 @@ import numpy as np
 from scipy.special import expit
 
 from bincp._utils.arrays import SCORE_DTYPES, as_array, is_tensor, where
+from bincp._utils.threads import run_all, shares
 from bincp._utils.validation import check_integer, check_real
 
 __all__ = ["aps", "logit", "margin", "ptt", "raps", "tps"]
 
 Values: TypeAlias = Any
 """A NumPy array or a torch tensor."""
+
+# Numbers that a thread scores at least. Fewer would cost less than to start it.
+_THREAD_VALUES = 1 << 16
 
 
 def tps(probabilities: Values) -> Values:
@@ -57,7 +61,7 @@ def tps(probabilities: Values) -> Values:
     return _as_probabilities(probabilities)
 
 
-def aps(probabilities: Values, u: Values) -> Values:
+def aps(probabilities: Values, u: Values, *, n_threads: int = 1) -> Values:
     """Adaptive score (APS): minus the probability mass of the labels that come before.
 
     ``score_y = -(sum of pi_k over pi_k > pi_y  +  u pi_y)`` [1]_. Labels are ordered by value
@@ -71,6 +75,9 @@ def aps(probabilities: Values, u: Values) -> Values:
         Numbers in [0, 1]. One number serves all labels of one evaluation of the model. 0 gives the
         largest scores, and so the largest sets at a given threshold; uniform numbers give exact
         coverage. In smoothed sampling it is part of the noise: a new one for each evaluation.
+    n_threads : int, optional
+        Threads that share the rows of an array, >= 1; torch uses its own for tensors. They pay for
+        large arrays only, of some 2**16 numbers a thread. The scores do not depend on it.
 
     Returns
     -------
@@ -94,10 +101,17 @@ def aps(probabilities: Values, u: Values) -> Values:
     array([-0.25 , -0.625, -0.625])
     """
     p = _as_probabilities(probabilities)
-    return _aps(p, _as_numbers(u, p))
+    return _by_rows(_aps, p, _as_numbers(u, p), n_threads)
 
 
-def raps(probabilities: Values, u: Values, *, penalty: float = 0.01, k_reg: int = 5) -> Values:
+def raps(
+    probabilities: Values,
+    u: Values,
+    *,
+    penalty: float = 0.01,
+    k_reg: int = 5,
+    n_threads: int = 1,
+) -> Values:
     """Regularised adaptive score (RAPS): APS with a penalty on low ranks.
 
     ``score_y = aps_y - penalty * max(rank_y - k_reg, 0)`` with ``rank_y`` the number of labels k
@@ -114,6 +128,9 @@ def raps(probabilities: Values, u: Values, *, penalty: float = 0.01, k_reg: int 
         ImageNet.
     k_reg : int, optional
         Number of ranks without penalty, at least 0.
+    n_threads : int, optional
+        Threads that share the rows of an array, >= 1; torch uses its own for tensors. They pay for
+        large arrays only, of some 2**16 numbers a thread. The scores do not depend on it.
 
     Returns
     -------
@@ -139,10 +156,10 @@ def raps(probabilities: Values, u: Values, *, penalty: float = 0.01, k_reg: int 
     """
     parameters = _check_raps(penalty, k_reg)
     p = _as_probabilities(probabilities)
-    return _raps(p, _as_numbers(u, p), **parameters)
+    return _by_rows(partial(_raps, **parameters), p, _as_numbers(u, p), n_threads)
 
 
-def margin(probabilities: Values) -> Values:
+def margin(probabilities: Values, *, n_threads: int = 1) -> Values:
     """Margin score: the probability of the label minus the largest other probability.
 
     ``score_y = pi_y - max over k != y of pi_k``.
@@ -151,6 +168,9 @@ def margin(probabilities: Values) -> Values:
     ----------
     probabilities : array or tensor (..., K)
         Floating-point numbers in [0, 1], K at least 2.
+    n_threads : int, optional
+        Threads that share the rows of an array, >= 1; torch uses its own for tensors. They pay for
+        large arrays only, of some 2**16 numbers a thread. The scores do not depend on it.
 
     Returns
     -------
@@ -168,7 +188,7 @@ def margin(probabilities: Values) -> Values:
     >>> margin([0.5, 0.25, 0.25])
     array([ 0.25, -0.25, -0.25])
     """
-    return _margin(_as_probabilities(probabilities))
+    return _by_rows(_margin, _as_probabilities(probabilities), None, n_threads)
 
 
 def logit(logits: Values) -> Values:
@@ -204,6 +224,7 @@ def ptt(
     *,
     b: float = 0.1,
     temperature: float = 1 / 400,
+    n_threads: int = 1,
 ) -> Values:
     """Ranking transformation of scores (post-training transformation, PTT).
 
@@ -226,6 +247,9 @@ def ptt(
         threshold to be calibrated (1 - alpha in [1]_, where a small score means good agreement).
     temperature : float, optional
         Width of the sigmoid, > 0; the default is that of [1]_.
+    n_threads : int, optional
+        Threads that share the rows of an array, >= 1; torch uses its own for tensors. They pay for
+        large arrays only, of some 2**16 numbers a thread. The scores do not depend on it.
 
     Returns
     -------
@@ -262,15 +286,10 @@ def ptt(
         raise ValueError(
             f"`tuning_scores` must have the dtype of `scores`, {values.dtype}, got {tuning.dtype}"
         )
-    xp = _namespace(values)
-    ordered = xp.sort(tuning)
+    ordered = _namespace(values).sort(tuning)
     ordered = ordered.values if is_tensor(tuning) else ordered
-    below = xp.searchsorted(ordered, values)
-    ties = xp.searchsorted(ordered, values, side="right") - below
-    ties_below = xp.floor(_as_numbers(u, values) * (ties + 1))
-    rank = below + xp.minimum(ties_below, _cast(ties, np.float64))  # u = 1 is allowed
-    share = (rank / len(tuning) - b) / temperature
-    return _cast(_sigmoid(share), values.dtype)
+    formula = partial(_ptt, ordered=ordered, b=b, temperature=temperature)
+    return _by_rows(formula, values, _as_numbers(u, values), n_threads)
 
 
 @dataclass(frozen=True)
@@ -316,6 +335,16 @@ def _raps(p: Values, u: Values, penalty: float = 0.01, k_reg: int = 5) -> Values
     return _cast(0.0 - (ranking.mass_above() + u * _cast(p, np.float64) + penalties), p.dtype)
 
 
+def _ptt(values: Values, u: Values, ordered: Values, b: float, temperature: float) -> Values:
+    xp = _namespace(values)
+    below = xp.searchsorted(ordered, values)
+    ties = xp.searchsorted(ordered, values, side="right") - below
+    ties_below = xp.floor(u * (ties + 1))
+    rank = below + xp.minimum(ties_below, _cast(ties, np.float64))  # u = 1 is allowed
+    share = (rank / len(ordered) - b) / temperature
+    return _cast(_sigmoid(share), values.dtype)
+
+
 def _margin(p: Values) -> Values:
     if p.shape[-1] < 2:
         raise ValueError(f"`probabilities` must have at least 2 labels, got shape {tuple(p.shape)}")
@@ -325,6 +354,28 @@ def _margin(p: Values) -> Values:
     runner_up = xp.amax(xp.where(is_top, -np.inf, p), axis=-1, keepdims=True)
     alone = is_top.sum(axis=-1, keepdims=True) == 1
     return p - xp.where(is_top & alone, runner_up, top)
+
+
+def _by_rows(formula: Callable[..., Values], p: Values, u: Values, n_threads: int) -> Values:
+    """Apply a formula to rows and their random numbers, if any, by several threads.
+
+    They are for arrays; torch has threads of its own.
+    """
+    n_threads = check_integer("n_threads", n_threads, low=1)
+    arguments = [p] if u is None else [p, u]
+    parts = [] if is_tensor(p) else shares(p.size, n_threads, _THREAD_VALUES)
+    if len(parts) < 2:
+        return formula(*arguments)
+    rows = p.reshape(-1, p.shape[-1])
+    if u is not None and u.ndim:
+        arguments[1] = u.reshape(len(rows), -1)
+    out = np.empty_like(rows)
+
+    def fill(part: slice) -> None:
+        out[part] = formula(*(x[part] if x.ndim else x for x in [rows, *arguments[1:]]))
+
+    run_all([partial(fill, part) for part in shares(len(rows), len(parts), 1)])
+    return out.reshape(p.shape)
 
 
 def _unchanged(values: Values) -> Values:

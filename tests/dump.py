@@ -809,7 +809,7 @@ def missed_any(sets: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def risk_control() -> Entries:
     """Rules for points with many labels."""
     rng = np.random.default_rng(13)
-    names = [name for name in FITTED if name not in ("rank_", "success_rank_", "p_", "p_lower_")]
+    names = [name for name in FITTED if name != "rank_"]
     options = {
         "rate": {},
         "rate-p": {"p": 0.9, "alpha": 0.2, "eta": "1/100"},

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 import bincp
-from bincp.calibration import _fixed_tau, _mixture
-from bincp.calibration._mixture import Setup
+from bincp.calibration import _fixed_tau
+from bincp.calibration._conditions import largest_count
+from bincp.calibration._mixture import Setup, count_without_attack
 from bincp.calibration._search import Price, Rule, choose_rule
 from bincp.errors import CertificateError
 
@@ -147,8 +148,13 @@ def largest_valid_count(
     m_test: int,
     alpha: Fraction,
 ) -> int:
-    """The largest valid k of a p-fixed rule."""
-    return _mixture.largest_valid_count(Setup(certificate, n, m, m_test, alpha), t, rank)
+    """The largest valid k of a p-fixed rule: a count that is free of the search."""
+    if rank == 0:
+        return 0
+    setup = Setup(certificate, n, m, m_test, alpha)
+    condition = setup.condition(t, rank)
+    k, _ = largest_count(condition, m_test)
+    return max(k, count_without_attack(setup, t, rank, condition.curve))
 
 
 def tau_fixed_count(

@@ -12,13 +12,15 @@ from matplotlib.ticker import NullFormatter, NullLocator
 __all__ = ["size_against_passes"]
 
 # Colours of Okabe and Ito, which the colour-blind tell apart; each kind has its own marker, too.
+# Then the point that the label stands at, and whether it stands below.
 STYLES = {
-    "RCP1": ("RCP1", "#CC79A7", "D", "none"),
-    "Clopper-Pearson, paper": ("the paper's", "#D55E00", "s", "-"),
-    "mixture, fixed": ("fixed count", "#0072B2", "o", "-"),
-    "mixture, early": ("early stopping", "#009E73", "^", "-"),
-    "none (no guarantee)": ("no guarantee", "#555555", "x", "none"),
+    "RCP1": ("RCP1", "#CC79A7", "D", "none", 0, False),
+    "Clopper-Pearson, paper": ("the paper's", "#D55E00", "s", "-", -1, False),
+    "mixture, fixed": ("fixed count", "#0072B2", "o", "-", 2, False),
+    "mixture, early": ("early stopping", "#009E73", "^", "-", 0, True),
+    "none (no guarantee)": ("no guarantee", "#555555", "x", "none", 0, True),
 }
+HEIGHT = 2.2  # of a panel, in units of the smallest sets
 N_COLUMNS = 2
 COLUMN = 1  # the attack that is drawn
 TICKS = (1, 2, 4, 8, 16, 32, 64, 256, 1024)
@@ -39,27 +41,12 @@ def size_against_passes(drawn: list[Any], path: Path) -> None:
 
 
 def _panel(panel: Any, problem: Any, rows: list[Any]) -> None:
-    for kind, (label, colour, marker, line) in STYLES.items():
-        points = sorted(
-            (float(outcomes[COLUMN].passes.mean()), float(outcomes[COLUMN].size.mean()))
-            for method, outcomes in rows
-            if _is_drawn(kind, method)
-        )
-        if not points:
-            continue
-        passes, sizes = zip(*points, strict=True)
-        panel.plot(passes, sizes, color=colour, marker=marker, ls=line, ms=5, lw=1.4, zorder=3)
-        place = -1 if kind != "mixture, early" else 0
-        above = kind in ("RCP1", "Clopper-Pearson, paper", "mixture, fixed")
-        panel.annotate(
-            label,
-            (passes[place], sizes[place]),
-            xytext=(0, 7 if above else -13),
-            textcoords="offset points",
-            ha="center",
-            color=colour,
-            fontsize=8,
-        )
+    drawn = {kind: _points(kind, rows) for kind in STYLES}
+    least = min(size for points in drawn.values() for _, size in points)
+    for kind, points in drawn.items():
+        if points:
+            _line(panel, kind, points, HEIGHT * least)
+    panel.set_ylim(0.85 * least, HEIGHT * least)
     panel.set_title(
         f"{problem.title}\n{problem.radius} = {problem.attacks[COLUMN].label}", fontsize=9
     )
@@ -71,6 +58,33 @@ def _panel(panel: Any, problem: Any, rows: list[Any]) -> None:
     panel.set_ylabel("labels in a set", fontsize=8)
     panel.spines[["top", "right"]].set_visible(False)
     panel.grid(axis="y", lw=0.4, color="#dddddd")
+
+
+def _points(kind: str, rows: list[Any]) -> list[tuple[float, float]]:
+    return sorted(
+        (float(outcomes[COLUMN].passes.mean()), float(outcomes[COLUMN].size.mean()))
+        for method, outcomes in rows
+        if _is_drawn(kind, method)
+    )
+
+
+def _line(panel: Any, kind: str, points: list[tuple[float, float]], top: float) -> None:
+    """Draw a line and its label; a point above the panel is named at its upper edge."""
+    label, colour, marker, line, place, below = STYLES[kind]
+    passes, sizes = zip(*points, strict=True)
+    panel.plot(passes, sizes, color=colour, marker=marker, ls=line, ms=5, lw=1.4, zorder=3)
+    x, y = points[min(place, len(points) - 1)]
+    if y > top:
+        label, y, below = f"{label}: {y:.1f}, above", top, True
+    panel.annotate(
+        label,
+        (x, y),
+        xytext=(0, -13 if below else 7),
+        textcoords="offset points",
+        ha="left" if x < 2 else "center",
+        color=colour,
+        fontsize=8,
+    )
 
 
 def _is_drawn(kind: str, method: Any) -> bool:

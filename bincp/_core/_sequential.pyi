@@ -15,6 +15,14 @@ def exits(
     accepted: Array,
     draws: Array,
 ) -> None: ...
+def undecided(
+    accept: Integers,
+    reject: Integers,
+    p: Array,
+    q: Array,
+    scratch: Array,
+    left: Array,
+) -> None: ...
 def replay(
     accept: Integers,
     reject: Integers,

@@ -26,6 +26,9 @@ cdef extern from "rules/sequential.h" nogil:
     void bincp_sequential_exits(
         const bincp_sequential_rule *rule, const double *p, const double *q, size_t n,
         double *scratch, double *refused, double *accepted, double *draws)
+    void bincp_sequential_undecided(
+        const bincp_sequential_rule *rule, const double *p, const double *q, size_t n,
+        double *scratch, double *left)
     size_t bincp_sequential_replay(
         const bincp_sequential_rules *rules, const bincp_sequential_state *state,
         const unsigned char *hits, const int64_t *inputs, size_t n_rows)
@@ -94,6 +97,29 @@ def exits(
         sequential_exits(
             &accept[0], &reject[0], m, &p[0], &q[0], n, &scratch[0], &refused[0], &accepted[0],
             &draws[0])
+
+
+def undecided(
+    const int32_t[::1] accept,
+    const int32_t[::1] reject,
+    const double[::1] p,
+    const double[::1] q,
+    double[::1] scratch,
+    double[:, ::1] left,
+):
+    """Write the probability of no decision after l draws at p[i] to left[l, i]."""
+    cdef Py_ssize_t n = p.shape[0]
+    cdef bincp_sequential_rule rule
+    cdef int32_t m = check_boundaries(accept.shape[0], reject.shape[0])
+    check_length("q", q.shape[0], n)
+    check_length("rows of left", left.shape[1], n)
+    check_length("left", left.shape[0], <Py_ssize_t> m + 1)
+    check_length("scratch", scratch.shape[0], <Py_ssize_t> BINCP_SEQUENTIAL_SCRATCH(m))
+    if n == 0:
+        return
+    rule.accept, rule.reject, rule.m = &accept[0], &reject[0], m
+    with nogil:
+        bincp_sequential_undecided(&rule, &p[0], &q[0], <size_t> n, &scratch[0], &left[0, 0])
 
 
 def replay(

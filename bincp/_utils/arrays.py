@@ -79,6 +79,14 @@ def _to_bfloat16(value: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return np.asarray(result, dtype=np.float32)
 
 
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a copy that nobody can make writeable again, for its memory is that of bytes.
+
+    The array must not be empty.
+    """
+    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+
+
 def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
     """Return ``value`` as a NumPy array; only bfloat16 tensors and lists are copied."""
     if is_tensor(value):
@@ -122,9 +130,10 @@ def as_scores(name: str, value: ArrayLike) -> Scores:
     array = as_array(name, value).view()
     name_of_dtype = _NAMES.get(array.dtype)
     if name_of_dtype is None:
+        cure = "; counts and labels are no scores" if array.dtype.kind in "iu" else ""
         raise ValueError(
             f"`{name}` must have one of the dtypes {', '.join(SCORE_DTYPES)} in native byte order, "
-            f"got {array.dtype.str if array.dtype.kind == 'f' else array.dtype}"
+            f"got {array.dtype.str if array.dtype.kind == 'f' else array.dtype}{cure}"
         )
     if not array.flags.aligned:
         raise ValueError(

@@ -56,6 +56,25 @@ def check_level(name: str, value: Level, *, closed_high: bool = False) -> Fracti
     return level
 
 
+def shown(number: Fraction | int) -> str:
+    """Return a positive number for a message, in few digits, also beyond the range of doubles."""
+    if isinstance(number, int) and number < 10**15:
+        return str(number)
+    quotient = Decimal(number.numerator) / Decimal(number.denominator)
+    small = quotient.adjusted() < -300 or quotient.adjusted() > 300  # doubles lose digits there
+    return f"{quotient:.6g}".lower() if small else f"{float(number):g}"
+
+
+def minus_log(level: Fraction) -> Fraction:
+    """Return -log(level) > 0 with a relative error of some roundings, for any level in (0, 1)."""
+    rest = 1 - level
+    if rest < Fraction(1, 2**60):
+        return rest  # the series goes on with rest^2 / 2
+    if level > Fraction(1, 2):
+        return Fraction(-math.log1p(-rest))
+    return Fraction(math.log(level.denominator) - math.log(level.numerator))
+
+
 def conformal_rank(alpha: Fraction, n: int) -> int:
     """Return j = floor(alpha (n + 1)): the threshold is the j-th smallest of n scores.
 

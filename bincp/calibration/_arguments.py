@@ -16,7 +16,12 @@ def check_calibration_shape(scores: Scores, wanted: str) -> None:
     shape = scores.bits.shape
     if len(shape) != wanted.count(",") + 1 or 0 in shape:
         names = wanted.strip("()")
-        raise ValueError(f"`{scores.name}` must have shape {wanted} with {names} >= 1, got {shape}")
+        cure = ""
+        if wanted == "(n, m)" and len(shape) == 3:
+            cure = "; of scores (n, K, m) of all labels, scores[np.arange(n), labels] are these"
+        raise ValueError(
+            f"`{scores.name}` must have shape {wanted} with {names} >= 1, got {shape}{cure}"
+        )
     check_integer(f"{scores.name}.shape[{len(shape) - 1}]", shape[-1], low=1, high=MAX_COUNT)
 
 
@@ -61,9 +66,13 @@ def check_passes(passes: Any, correction: str, tau: float | None) -> Fraction | 
     """Return a budget of passes as a fraction, or what it may be instead of one."""
     if passes is None or (isinstance(passes, str) and passes == "auto"):
         return passes
-    budget = as_fraction("passes", passes)
+    wanted = f'`passes` must be None, "auto" or a number of at least 1, got {passes!r}'
+    try:
+        budget = as_fraction("passes", passes)
+    except ValueError:
+        raise ValueError(wanted) from None
     if budget < 1:
-        raise ValueError(f'`passes` must be None, "auto" or at least 1, got {passes!r}')
+        raise ValueError(wanted)
     if correction != "mixture" or tau is not None:
         got = f"correction={correction!r}" if tau is None else f"tau={tau!r}"
         raise ValueError(

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 from bincp.calibration._decision_rule import Settings
@@ -44,28 +45,24 @@ def fitted(read: Callable[[Any], T]) -> Shown[T]:
     def of(owner: Any) -> T:
         if owner._rule is None:
             name = type(owner).__name__
-            raise AttributeError(f"a {name} has its fitted attributes only after calibration")
+            raise AttributeError(f"a {name} has its fitted attributes only after calibrate()")
         return read(owner._rule)
 
     return Shown(of)
 
 
-class Configured:
-    """What `BinCP` and `MondrianBinCP` are made with. A loaded object may lack its certificate."""
+class Certified:
+    """What every calibrated object is made with. A loaded object may lack its certificate."""
 
     _certificate: Certificate | None
-    _settings: Settings
+    _settings: Any
     _rule: Any
 
     certificate = Shown[Certificate | None](lambda owner: owner._certificate)
-    alpha = _setting(lambda settings: settings.alpha)
-    p = _setting(lambda settings: settings.p)
-    tau = _setting(lambda settings: settings.tau)
-    correction = _setting(lambda settings: settings.correction)
-    union = _setting(lambda settings: settings.union)
-    eta = _setting(lambda settings: settings.eta)
-    delta = _setting(lambda settings: settings.delta)
-    passes = _setting(lambda settings: settings.passes)
+    alpha = Shown[Fraction](lambda owner: owner._settings.alpha)
+    p = Shown[Fraction | None](lambda owner: owner._settings.p)
+    correction = Shown[str](lambda owner: owner._settings.correction)
+    eta = Shown[Fraction](lambda owner: owner._settings.eta)
 
     @property
     def certificate_description(self) -> dict[str, Any]:
@@ -83,3 +80,14 @@ class Configured:
                 f"make a new {name} to calibrate again"
             )
         return self.certificate
+
+
+class Configured(Certified):
+    """The other settings of `BinCP` and `MondrianBinCP`."""
+
+    _settings: Settings
+
+    tau = _setting(lambda settings: settings.tau)
+    union = _setting(lambda settings: settings.union)
+    delta = _setting(lambda settings: settings.delta)
+    passes = _setting(lambda settings: settings.passes)

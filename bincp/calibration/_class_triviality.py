@@ -3,8 +3,8 @@
 from bincp._utils.bisection import first_integer
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._fitting import price_of, setup_of
-from bincp.calibration._mixture import top_rank
+from bincp.calibration._fitting import price_of
+from bincp.calibration._mixture import setup_of, top_rank
 from bincp.calibration._search import choose_rule
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate

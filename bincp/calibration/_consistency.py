@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import TypeAlias
 
 from bincp._core._binomial import cp_lower
 from bincp._utils.arrays import round_to
@@ -19,21 +20,26 @@ from bincp.calibration._clopper_pearson import (
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._losses import complaint
 from bincp.calibration._mixture import top_rank
+from bincp.calibration._risk_rule import RiskRule
 
 Checks = Iterator[tuple[str, bool]]
 """Pairs of a complaint and whether the rule is free of it. Later ones rely on earlier ones."""
 
-_ALL_OR_NONE = "the fields of sampled scores must be all given or all null"
+Counted: TypeAlias = DecisionRule | RiskRule
+
+ALL_OR_NONE = "the fields of sampled scores must be all given or all null"
 
 
 def contradiction(rule: DecisionRule | ClassRules) -> str | None:
     """Return the first contradiction between the fields, None if they agree."""
     if isinstance(rule, ClassRules):
         return _contradiction_of_a_class(rule)
-    for contradicted, agrees in _checks(rule):
-        if not agrees:
-            return contradicted
-    return None
+    return first_complaint(_checks(rule))
+
+
+def first_complaint(checks: Checks) -> str | None:
+    """Return the first complaint that a rule is not free of."""
+    return next((complaint for complaint, agrees in checks if not agrees), None)
 
 
 def _contradiction_of_a_class(rules: ClassRules) -> str | None:
@@ -60,10 +66,10 @@ def _checks(rule: DecisionRule) -> Checks:
             rule.losses,
             rule.boundaries,
         )
-        yield _ALL_OR_NONE, rest == (None,) * len(rest)
+        yield ALL_OR_NONE, rest == (None,) * len(rest)
         yield from _exact(rule)
         return
-    yield _ALL_OR_NONE, None not in sampled
+    yield ALL_OR_NONE, None not in sampled
     yield from _sizes(rule)
     yield from _tau(rule)
     yield from _boundaries(rule)
@@ -104,25 +110,37 @@ def _exact(rule: DecisionRule) -> Checks:
 
 
 def _sizes(rule: DecisionRule) -> Checks:
-    m, m_test, k, classes = rule.n_samples, rule.n_test_samples, rule.min_count, rule.n_classes
+    yield from sample_sizes(rule)
+    classes = rule.n_classes
+    yield "`n_classes_` must be at least 1", classes is None or classes >= 1
+    needed = rule.settings.spends_on_classes
+    yield "`n_classes_` is missing", not needed or classes is not None
+
+
+def sample_sizes(rule: Counted) -> Checks:
+    """Check m, m' and the counts of so many samples."""
+    m, m_test, k = rule.n_samples, rule.n_test_samples, rule.min_count
     assert m is not None
     assert m_test is not None
     assert k is not None
     yield "m and m' must be in [1, 2**31)", all(1 <= s <= MAX_COUNT for s in (m, m_test))
     yield "`min_count_` must be in [0, m']", k <= m_test
     yield "`success_rank_` must be in [0, m]", (rule.success_rank or 0) <= m
-    yield "`n_classes_` must be at least 1", classes is None or classes >= 1
-    needed = rule.settings.spends_on_classes
-    yield "`n_classes_` is missing", not needed or classes is not None
 
 
-def _tau(rule: DecisionRule) -> Checks:
+def tau_of_dtype(rule: Counted) -> Checks:
+    """Check tau, which is a score or was rounded to one."""
     assert rule.dtype is not None
-    fixed = rule.settings.tau
     yield (
         "`tau_` must be a value of the dtype in `dtype_`",
         float(round_to(rule.dtype, rule.tau)) == rule.tau,
     )
+
+
+def _tau(rule: DecisionRule) -> Checks:
+    yield from tau_of_dtype(rule)
+    fixed = rule.settings.tau
+    assert rule.dtype is not None
     yield (
         "`tau_` must be the `tau` that was fixed",
         fixed is None or rule.rank == 0 or rule.tau == float(round_to(rule.dtype, fixed)),
@@ -183,32 +201,44 @@ def _ranks(rule: DecisionRule) -> Checks:
 
 def _probabilities(rule: DecisionRule) -> Checks:
     settings = rule.settings
-    assert rule.success_rank is not None
-    assert rule.n_samples is not None
-    assert rule.n_test_samples is not None
-    assert rule.p is not None
-    assert rule.certified_p is not None
-    share = float_below(Fraction(rule.success_rank, rule.n_samples))
-    yield "`p_` must be t / m", rule.p == share
-    bounded = settings.correction == "clopper-pearson"
-    yield "`p_lower_` belongs to clopper-pearson alone", bounded == (rule.p_lower is not None)
-    start = rule.p if rule.p_lower is None else rule.p_lower
-    yield "probabilities must be in order", 0 <= rule.certified_p <= start <= rule.p <= 1
-    k: int | None = None
-    if bounded:
+    level = None
+    if settings.correction == "clopper-pearson":
         level = eta_of_bound(settings.eta, settings.union, rule.n_calibration, rule.n_classes)
-        eta = float_below(level)
-        expected = cp_lower(rule.success_rank, rule.n_samples, eta)
-        yield (
-            "`p_lower_` must be the confidence bound of t and m",
-            math.isclose(start, expected, rel_tol=1e-12),
-        )
-        k = bounded_count(rule.certified_p, rule.n_test_samples, eta)
-    elif settings.correction == "none":
-        k = uncorrected_count(rule.certified_p, rule.n_test_samples)
+    yield from certified_share(rule, level)
+    k: int | None = None
+    if settings.correction != "mixture":
+        k = certified_count(rule, level)
     elif rule.success_rank == 0:
         k = 0
     yield (
         "`min_count_` must be that of `certified_p_`",
         rule.rank == 0 or k in (None, rule.min_count),
     )
+
+
+def certified_share(rule: Counted, level: Fraction | None) -> Checks:
+    """Check the chain from t / m to what is certified; the level is that of a confidence bound."""
+    t, m = rule.success_rank, rule.n_samples
+    assert t is not None
+    assert m is not None
+    assert rule.p is not None
+    assert rule.certified_p is not None
+    yield "`p_` must be t / m", rule.p == float_below(Fraction(t, m))
+    bounded = level is not None
+    yield "`p_lower_` belongs to clopper-pearson alone", bounded == (rule.p_lower is not None)
+    start = rule.p if rule.p_lower is None else rule.p_lower
+    yield "probabilities must be in order", 0 <= rule.certified_p <= start <= rule.p <= 1
+    if level is not None:
+        yield (
+            "`p_lower_` must be the confidence bound of t and m",
+            math.isclose(start, cp_lower(t, m, float_below(level)), rel_tol=1e-12),
+        )
+
+
+def certified_count(rule: Counted, level: Fraction | None) -> int:
+    """Return the least count that may be accepted for what is certified."""
+    assert rule.n_test_samples is not None
+    assert rule.certified_p is not None
+    if level is None:
+        return uncorrected_count(rule.certified_p, rule.n_test_samples)
+    return bounded_count(rule.certified_p, rule.n_test_samples, float_below(level))

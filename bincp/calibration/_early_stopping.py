@@ -10,10 +10,10 @@ from bincp._utils.bisection import last_integer
 from bincp.calibration._conditions import Condition, largest_count
 from bincp.calibration._curve import Curve
 from bincp.calibration._decision_rule import DecisionRule
-from bincp.calibration._fitting import setup_of
 from bincp.calibration._fixed_tau import tau_fixed_count
 from bincp.calibration._label_test import LabelTest, line_boundaries
 from bincp.calibration._loss_proof import proves
+from bincp.calibration._mixture import setup_of
 from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate
 

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import Scores, round_to
-from bincp._utils.levels import conformal_rank, float_below, success_rank
+from bincp._utils.levels import conformal_rank, float_below
+from bincp._utils.validation import MAX_COUNT
 from bincp.calibration._clopper_pearson import CountRule
 from bincp.calibration._counted import bound_error, count_rule, counted_rule
 from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._fixed_tau import tau_fixed_count
 from bincp.calibration._losses import select_threshold_by_losses
-from bincp.calibration._mixture import Setup, top_rank
+from bincp.calibration._mixture import Setup, setup_of, top_rank
 from bincp.calibration._search import Price, Rule, choose_rule
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._threshold import kth_smallest, select_threshold
@@ -80,12 +81,6 @@ class Task:
         )
 
 
-def setup_of(certificate: Certificate, settings: Settings, n: int, m: int, m_test: int) -> Setup:
-    """Return what the mixture correction may use under these settings before it sees a score."""
-    t = None if settings.p is None else success_rank(settings.p, m)
-    return Setup(certificate, n, m, m_test, settings.alpha, settings.delta, t)
-
-
 def fit(task: Task) -> DecisionRule:
     """Return the decision rule of sampled scores. NaN scores are refused."""
     if task.settings.correction == "mixture":
@@ -134,7 +129,7 @@ def _fit_mixture(task: Task) -> DecisionRule:
 def price_of(settings: Settings) -> Price:
     """Return what a test input may cost under these settings."""
     budget = settings.passes
-    limit = float(budget) if isinstance(budget, Fraction) else None
+    limit = float(min(budget, Fraction(MAX_COUNT))) if isinstance(budget, Fraction) else None
     return Price(settings.stops_early, limit if settings.stops_early else None)
 
 

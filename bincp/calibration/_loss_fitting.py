@@ -65,14 +65,20 @@ class Cells:
 
         ``prices[s]`` > 0 says what it costs if w(0), ..., w(s) are raised by 1.
         """
+        return [self._raised(v, losses) for losses in self._unraised(v, prices)]
+
+    def likely(self, v: Array, prices: Array) -> Array:
+        """Return the losses of `fitted` that are the best ones as a rule, in half the time."""
+        return self._raised(v, self._unraised(v, prices)[-1])
+
+    def _unraised(self, v: Array, prices: Array) -> list[Array]:
+        """Return losses that nearly pay: v(s / m), and those of the programme where that is far."""
         corrected, gap = self._corrected(v)
-        found = [self._raised(v, corrected)]
-        if gap > _OPEN_GAP:
-            some = slice(None, None, max(len(v) // _CELLS_OF_PROGRAMME, 1))
-            drops = _least_drops(v[some], np.cumsum(self.masses[some], axis=1), prices)
-            if drops is not None:
-                found.append(self._raised(v, np.cumsum(drops[::-1])[::-1]))
-        return found
+        if gap <= _OPEN_GAP:
+            return [corrected]
+        some = slice(None, None, max(len(v) // _CELLS_OF_PROGRAMME, 1))
+        drops = _least_drops(v[some], np.cumsum(self.masses[some], axis=1), prices)
+        return [corrected] if drops is None else [corrected, np.cumsum(drops[::-1])[::-1]]
 
     def _gap(self, v: Array, losses: Array) -> Array:
         """How far v may exceed the expected loss, in each cell."""

@@ -14,15 +14,17 @@ import numpy as np
 from bincp._utils.validation import check_integer
 from bincp.calibration._conditions import TOLERANCE
 from bincp.calibration._curve import Array, Curve
-from bincp.calibration._label_test import refusals_by_count
+from bincp.calibration._label_test import LabelTest, refusals_by_count
 from bincp.calibration._losses import UNIT, Losses
 from bincp.calibration._sequential import SequentialRule, exit_probabilities
 from bincp.certificates import Certificate
 
 # Rounding of the two sides, taken off the tolerance: of the expected loss by largest loss, see
-# BINCP_MEAN_ERROR, and of v by its value and draw, twice what `exit_probabilities` states.
+# BINCP_MEAN_ERROR; and of v by its value and draw, twice what `exit_probabilities` states, or for a
+# count of all draws ten times BINCP_BINOM_ERROR, which is its most at any probability.
 _MEAN_ERROR = 2e-13
 _REFUSAL_ERROR = 4 * 2.0**-53
+_COUNT_ERROR = 4e-14
 
 _MOST_CELLS = 2**20
 """Cells that are halved before a proof is given up."""
@@ -55,9 +57,10 @@ class _Sides:
     def __init__(self, values: Array, rule: SequentialRule, certificate: Certificate) -> None:
         self._values = values
         self._rule = rule
+        count = LabelTest(rule.min_count, rule.n_test_samples)
+        self._count = count if count.rule == rule else None
         self._certificate = certificate
         self._slack = TOLERANCE - _MEAN_ERROR * max(1.0, float(values[0]))
-        self._factor = 1 + _REFUSAL_ERROR * rule.n_test_samples
 
     def hold(self, curve: Curve) -> bool:
         """Whether v(p) is at most the expected loss in all cells of the curve."""
@@ -81,8 +84,14 @@ class _Sides:
         return True
 
     def _at(self, curve: Curve) -> tuple[Array, Array]:
+        return self._refusals(curve), curve.expected(self._values) + self._slack
+
+    def _refusals(self, curve: Curve) -> Array:
+        """Return v(p), rounded upward; that of a count in a time that hardly depends on m'."""
+        if self._count is not None:
+            return self._count.worst_refusals(curve) + _COUNT_ERROR
         v = exit_probabilities(self._rule, curve.c, curve.d)[0]
-        return v * self._factor, curve.expected(self._values) + self._slack
+        return v * (1 + _REFUSAL_ERROR * self._rule.n_test_samples)
 
 
 class _Cells(NamedTuple):

@@ -1,4 +1,4 @@
-"""The mixture correction: the largest k that no population can make miss too often.
+"""The mixture correction: what it may use, and the shares of failures that ranks leave possible.
 
 For a success rank t, a rank j and samples m and m', a label is refused with probability at most
 P[Bin(m', c(p)) < k], and a calibration point lies below its threshold with probability
@@ -13,9 +13,10 @@ from fractions import Fraction
 
 from bincp._core._binomial import cp_upper
 from bincp._utils.bisection import last_integer
-from bincp._utils.levels import conformal_rank, float_below
-from bincp.calibration._conditions import MeanFailure, largest_count
+from bincp._utils.levels import conformal_rank, float_below, success_rank
+from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._curve import Curve
+from bincp.calibration._decision_rule import Settings
 from bincp.certificates import Certificate
 
 
@@ -60,6 +61,12 @@ class Setup:
         return MeanFailure(grid, t, self.m, self.share(rank), self.alpha)
 
 
+def setup_of(certificate: Certificate, settings: Settings, n: int, m: int, m_test: int) -> Setup:
+    """Return what the mixture correction may use under these settings before it sees a score."""
+    t = None if settings.p is None else success_rank(settings.p, m)
+    return Setup(certificate, n, m, m_test, settings.alpha, settings.delta, t)
+
+
 def share_of_failures(rank: int, n: int, delta: Fraction | None = None) -> Fraction:
     """Return the bound on the mean failure of a further point below the rank-th of n.
 
@@ -77,15 +84,6 @@ def top_rank(n: int, alpha: Fraction, delta: Fraction | None = None) -> int:
     if delta is None:
         return conformal_rank(alpha, n)
     return last_integer(lambda rank: share_of_failures(rank, n, delta) <= alpha, 1, n)
-
-
-def largest_valid_count(setup: Setup, t: int, rank: int) -> int:
-    """Return the largest k for which a p-fixed rule has coverage at least 1 - alpha - 1e-10."""
-    if rank == 0:
-        return 0
-    condition = setup.condition(t, rank)
-    k, _ = largest_count(condition, setup.m_test)
-    return max(k, count_without_attack(setup, t, rank, condition.curve))
 
 
 def count_without_attack(setup: Setup, t: int, rank: int, curve: Curve) -> int:

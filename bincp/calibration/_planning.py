@@ -21,8 +21,9 @@ from bincp.calibration._bincp import BinCP
 from bincp.calibration._clopper_pearson import uncorrected_rule
 from bincp.calibration._counted import counted_rule, wrong_labels
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._fitting import price_of, setup_of
+from bincp.calibration._fitting import price_of
 from bincp.calibration._label_test import LabelTest
+from bincp.calibration._mixture import setup_of
 from bincp.calibration._search import choose_rule
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._triviality import trivial_cause
@@ -95,7 +96,9 @@ class Plan:
     label reaches tau with probability Phi(z). For true labels z is Gaussian with a standard
     deviation of 3, for wrong ones it is 6 lower on average with a standard deviation of 2. Three
     wrong labels compete for the passes of an input. Its numbers order rules. Those of real data
-    differ: an easy task has smaller sets and takes fewer passes.
+    differ: an easy task has smaller sets and takes fewer passes. `wrong_labels` and
+    `expected_passes` are of this population; `worst_draws` holds for every label of any data. The
+    notes of `BinCP` say what real inputs took, and how to measure it.
 
     Examples
     --------
@@ -227,10 +230,13 @@ class Plan:
         if self.min_count == 0:
             return "(tau = -inf)"
         if self.rank is None:
-            return "(tau: by the losses of the points' counts)"
+            return (
+                "(tau: the largest at which the losses of the n points, with the highest loss once "
+                "more,\nadd up to at most alpha (n + 1); see the notes of BinCP)"
+            )
         return (
-            f"(tau: of the points' scores with rank t = {self.success_rank} from above, the one "
-            f"with rank j = {self.rank} from below)"
+            f"(tau: each point gives its t-th largest score, t = {self.success_rank}; the j-th "
+            f"smallest of these, j = {self.rank})"
         )
 
     def _draw(self, axes: "Axes") -> None:
@@ -331,7 +337,7 @@ def plan(
     >>> print(plan)
     n = 200 calibration points with m = 64 scores each, m' = 64 at prediction, alpha = 1/10
     a label will be in the set iff at least k = 27 of its m' = 64 scores reach tau
-    (tau: of the points' scores with rank t = 40 from above, the one with rank j = 20 from below)
+    (tau: each point gives its t-th largest score, t = 40; the j-th smallest of these, j = 20)
     <BLANKLINE>
     correction                               k   k / m'  wrong labels   passes
     mixture                                 27   0.4219        0.2167       64

@@ -1,6 +1,8 @@
 """A certificate made again from its description, where it is one that bincp knows by itself."""
 
 import json
+import math
+from collections.abc import Hashable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -10,6 +12,8 @@ from bincp import balls, smoothing
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._loss_proof import proves
+from bincp.calibration._rank_proof import ranks_allow
+from bincp.calibration._risk_rule import RiskRule
 from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate, certify, registered
 from bincp.errors import CertificateError
@@ -18,7 +22,7 @@ from bincp.errors import CertificateError
 _TOLERANCE = 1e-9
 
 
-def certificate_of(rule: DecisionRule | ClassRules) -> Certificate | None:
+def certificate_of(rule: DecisionRule | ClassRules | RiskRule) -> Certificate | None:
     """Return the certificate that a rule was made with, None if it cannot be known.
 
     It is known where the description names a pair of classes of bincp with their parameters, and
@@ -27,25 +31,33 @@ def certificate_of(rule: DecisionRule | ClassRules) -> Certificate | None:
     Raises
     ------
     ValueError
-        If the certificate of the pair proves less than the rule took from it, or the losses do not
-        pay for the refusals of the test.
+        If the certificate of the pair proves less than the rule took from it, or the losses or
+        ranks of the mixture correction do not allow the test.
     """
+    rules: Sequence[DecisionRule | RiskRule]
     rules = rule.made if isinstance(rule, ClassRules) else [rule]
     certificate = _described(rules[0].certificate)
     if certificate is None:
         return None
     # Classes of equal size have equal losses: each pair is proven once.
-    paid = {(one.losses, one.tests) for one in rules if one.losses is not None}
+    paid = {
+        (one.losses, one.tests)
+        for one in rules
+        if isinstance(one, DecisionRule) and one.losses is not None
+    }
     for losses, test in paid:
         _check_losses(losses, test, certificate)
     gives = [_gives(certificate, one) for one in rules]  # each is checked, also after a no
+    ranked = [one for one in rules if isinstance(one, DecisionRule) and _takes_ranks(one)]
+    for one in {_ranks_of(one): one for one in ranked}.values():
+        _check_ranks(one, certificate)
     return certificate if all(gives) else None
 
 
-def _gives(certificate: Certificate, rule: DecisionRule) -> bool:
+def _gives(certificate: Certificate, rule: DecisionRule | RiskRule) -> bool:
     """Whether a certificate has the value that a rule took; a smaller one is refused."""
-    if rule.certified_p is None:
-        return True
+    if rule.certified_p is None or (rule.certified_p == 0 and rule.tau == -math.inf):
+        return True  # no value was taken: losses do without, and every label was accepted
     start = rule.p if rule.p_lower is None else rule.p_lower
     assert start is not None
     certified = min(certificate.lower(start), start)
@@ -62,6 +74,26 @@ def _check_losses(losses: tuple[int, ...], test: SequentialRule, certificate: Ce
         raise ValueError(
             "`losses_` must pay for the refusals of `min_count_` or `boundaries_` under "
             f"{certificate!r}, got losses that do not"
+        )
+
+
+def _takes_ranks(rule: DecisionRule) -> bool:
+    """Whether ranks must allow the test: with bounds on probabilities the count follows of them."""
+    return rule.is_sampled and rule.losses is None and rule.settings.correction == "mixture"
+
+
+def _ranks_of(rule: DecisionRule) -> Hashable:
+    """Return all that decides whether ranks allow the test, of rules with common settings."""
+    return rule.n_calibration, rule.success_rank, rule.rank, rule.min_count, rule.boundaries
+
+
+def _check_ranks(rule: DecisionRule, certificate: Certificate) -> None:
+    if not ranks_allow(rule, certificate):
+        test = "`min_count_`" if rule.boundaries is None else "`boundaries_`"
+        raise ValueError(
+            f"{test} must be what `rank_` and `success_rank_` allow under {certificate!r} for "
+            f"alpha and n, got k = {rule.min_count} with j = {rule.rank} and "
+            f"t = {rule.success_rank}, which do not keep the coverage"
         )
 
 

@@ -4,38 +4,46 @@ Coverage is the special case of one true label and the loss "it is not in the se
 """
 
 import math
-import operator
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any, Self, TypeAlias
+from os import PathLike
+from typing import Any, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, as_array, as_probabilities, as_scores, where
-from bincp._utils.levels import Level, check_level, conformal_rank, success_rank
+from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores
+from bincp._utils.levels import Level, check_level, conformal_rank, shown, success_rank
 from bincp._utils.validation import check_threshold
+from bincp.calibration import _storage
 from bincp.calibration._arguments import (
     check_calibration_shape,
     check_label_shape,
     check_test_samples,
-    check_test_scores,
 )
+from bincp.calibration._attributes import Certified, Shown, fitted
 from bincp.calibration._counted import count_rule, default_success_rank
-from bincp.calibration._risk_rule import CORRECTIONS, FALSE_NEGATIVE_RATE, RiskRule
+from bincp.calibration._prediction import sets_from_counts, sets_from_scores
+from bincp.calibration._risk_rule import (
+    CORRECTIONS,
+    FALSE_NEGATIVE_RATE,
+    RiskRule,
+    RiskSettings,
+)
+from bincp.calibration._risk_threshold import Loss, Sets, largest_threshold
 from bincp.calibration._triviality import better_p, too_small_p
 from bincp.certificates import Certificate, as_certificate
-from bincp.counting import decide, kth_largest
+from bincp.counting import kth_largest
 from bincp.errors import NotCalibratedError, TrivialSetWarning
-from bincp.metrics import as_members, exact_false_negative_rates, false_negative_rate
 
-Sets: TypeAlias = npt.NDArray[np.bool_]
-Loss: TypeAlias = Callable[[Sets, Sets], npt.NDArray[np.float64]]
+T = TypeVar("T")
 
 
-class RobustRiskControl:
+def _fitted(read: Callable[[RiskRule], T]) -> Shown[T]:
+    return fitted(read)
+
+
+class RobustRiskControl(Certified):
     """Prediction sets whose expected loss stays below alpha under attack.
 
     Each point has a set of true labels (n, K), and a loss in [0, 1] that cannot grow when a set
@@ -77,8 +85,20 @@ class RobustRiskControl:
         Threshold of the scores; -inf where the calibration set is too small for alpha.
     min_count_ : int or None
         k; None after `calibrate_exact`.
+    success_rank_ : int or None
+        t: at least t of the m scores of a label reach its own threshold; None after
+        `calibrate_exact`.
+    p_ : float
+        Nominal p, t / m; after `calibrate_exact` the largest probability that may be asked for at
+        the clean input.
+    p_lower_ : float or None
+        Confidence bound on `p_`, where there is one.
     certified_p_ : float
-        Certified lower bound on the probability that an accepted label had at the clean input.
+        Certified lower bound under attack, at `p_lower_`, or at `p_` where there is none; 0 where
+        every label is accepted.
+    total_loss_ : Fraction or None
+        Sum of the losses of the calibration points that decided: at most alpha (n + 1) - 1, less
+        what is spent on sampling. None where the calibration set is too small for alpha.
     n_calibration_, n_classes_, n_samples_, n_test_samples_ : int or None
         n, K, m and m'.
     dtype_ : str or None
@@ -110,10 +130,10 @@ class RobustRiskControl:
     ``SequentialRule.curtailed(rule.min_count_, rule.n_test_samples_)`` stop there and give the same
     sets. Other boundaries have no proof here: a confidence bound is for the count of all draws.
 
-    Threads may predict with one object at the same time. They may also predict while another
-    thread calibrates it: the rule is replaced as a whole, at the end, so each prediction is made by
-    the old rule or by the new one. Several attributes that are read one after the other may belong
-    to two rules then.
+    Threads may predict with one object, and save it, at the same time, also while another thread
+    calibrates it: the rule is replaced as a whole, at the end, so each prediction and each file is
+    made by the old rule or by the new one. Several attributes that are read one after the other may
+    belong to two rules then.
 
     References
     ----------
@@ -133,7 +153,22 @@ class RobustRiskControl:
     (True, True)
     """
 
+    _settings: RiskSettings
     _rule: RiskRule | None
+
+    loss = Shown[str | Loss | None](lambda owner: owner._loss)
+    tau_ = _fitted(lambda rule: rule.tau)
+    min_count_ = _fitted(lambda rule: rule.min_count)
+    success_rank_ = _fitted(lambda rule: rule.success_rank)
+    total_loss_ = _fitted(lambda rule: rule.total_loss)
+    n_calibration_ = _fitted(lambda rule: rule.n_calibration)
+    n_classes_ = _fitted(lambda rule: rule.n_classes)
+    n_samples_ = _fitted(lambda rule: rule.n_samples)
+    n_test_samples_ = _fitted(lambda rule: rule.n_test_samples)
+    dtype_ = _fitted(lambda rule: rule.dtype)
+    p_ = _fitted(lambda rule: rule.p)
+    p_lower_ = _fitted(lambda rule: rule.p_lower)
+    certified_p_ = _fitted(lambda rule: rule.certified_p)
 
     def __init__(
         self,
@@ -141,24 +176,36 @@ class RobustRiskControl:
         *,
         alpha: Level = 0.1,
         p: Level | None = None,
-        loss: str | Loss = "false-negative-rate",
+        loss: str | Loss = FALSE_NEGATIVE_RATE,
         correction: str = "clopper-pearson",
         eta: Level = 1e-3,
     ) -> None:
         as_certificate(certificate)
-        if not (callable(loss) or (isinstance(loss, str) and loss == FALSE_NEGATIVE_RATE)):
+        named = isinstance(loss, str) and loss == FALSE_NEGATIVE_RATE
+        if not (named or callable(loss)):
             raise ValueError(f'`loss` must be "false-negative-rate" or callable, got {loss!r}')
         if not isinstance(correction, str) or correction not in CORRECTIONS:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
+        self._certificate = certificate
+        self._loss: str | Loss | None = FALSE_NEGATIVE_RATE if named else loss
         self._rule = None
-        self.certificate = certificate
-        self.alpha = check_level("alpha", alpha)
-        self.p = None if p is None else check_level("p", p, closed_high=True)
-        self.loss = loss
-        self.correction = correction
-        self.eta = check_level("eta", eta)
+        self._settings = RiskSettings(
+            alpha=check_level("alpha", alpha),
+            p=None if p is None else check_level("p", p, closed_high=True),
+            loss=FALSE_NEGATIVE_RATE if named else None,
+            correction=correction,
+            eta=check_level("eta", eta),
+        )
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
+
+    @classmethod
+    def _with_rule(cls, rule: RiskRule, certificate: Certificate | None) -> "RobustRiskControl":
+        """Return a calibrated object."""
+        made = cls.__new__(cls)
+        made._certificate, made._settings, made._rule = certificate, rule.settings, rule
+        made._loss = rule.settings.loss
+        return made
 
     def __repr__(self) -> str:
         state = "not calibrated" if self._rule is None else f"tau_={self._rule.tau!r}"
@@ -170,54 +217,6 @@ class RobustRiskControl:
         if self._rule is not None:
             return self._rule.guarantee
         return "none" if self.correction == "none" else "robust"
-
-    @property
-    def tau_(self) -> float:
-        """Threshold of the scores."""
-        return self._fitted.tau
-
-    @property
-    def min_count_(self) -> int | None:
-        """The least count k that is accepted; None after `calibrate_exact`."""
-        return self._fitted.min_count
-
-    @property
-    def certified_p_(self) -> float:
-        """Certified lower bound on the clean probability of an accepted label."""
-        return self._fitted.certified_p
-
-    @property
-    def n_calibration_(self) -> int:
-        """The number of calibration points n."""
-        return self._fitted.n_calibration
-
-    @property
-    def n_classes_(self) -> int:
-        """The number of classes K."""
-        return self._fitted.n_classes
-
-    @property
-    def n_samples_(self) -> int | None:
-        """The number of samples m in calibration; None after `calibrate_exact`."""
-        return self._fitted.n_samples
-
-    @property
-    def n_test_samples_(self) -> int | None:
-        """The number of samples m' at prediction; None after `calibrate_exact`."""
-        return self._fitted.n_test_samples
-
-    @property
-    def dtype_(self) -> str | None:
-        """Dtype of the scores; None after `calibrate_exact`."""
-        return self._fitted.dtype
-
-    @property
-    def _fitted(self) -> RiskRule:
-        if self._rule is None:
-            raise AttributeError(
-                "a RobustRiskControl has its fitted attributes only after calibration"
-            )
-        return self._rule
 
     def calibrate(
         self, scores: ArrayLike, labels: ArrayLike, *, n_test_samples: int | None = None
@@ -250,24 +249,24 @@ class RobustRiskControl:
         ValueError
             If shapes or dtypes are wrong, a score is NaN, or the loss breaks its contract.
         """
+        certificate, loss = self._require_certificate(), self._require_loss()
+        settings = self._settings
         checked = as_scores("scores", scores)
         check_calibration_shape(checked, "(n, K, m)")
         n, n_classes, m = checked.bits.shape
         m_test = check_test_samples(n_test_samples, m)
-        corrected = self.correction != "none"
-        each = self._level(n_classes) if corrected else None
-        level = self.alpha - self.eta if corrected else self.alpha
-        setting = (self.certificate, n, m, m_test, conformal_rank(level, n), each)
+        each, level = settings.bound_error(n_classes), settings.sampled_alpha
+        setting = (certificate, n, m, m_test, conformal_rank(level, n), each)
         t = default_success_rank(*setting) if self.p is None else success_rank(self.p, m)
-        tau = self._largest_threshold(kth_largest(checked, t), labels, level)
-        rule = count_rule(self.certificate, t, m, m_test, each)
+        tau, total_loss = largest_threshold(kth_largest(checked, t), labels, loss, level)
+        rule = count_rule(certificate, t, m, m_test, each)
         accept_all = tau == -math.inf
-        assert rule.certified_p is not None
         better = None if self.p is None or rule.min_count else better_p(*setting)
         return self._with(
+            certificate,
             better,
             tau=tau,
-            certified_p=0.0 if accept_all else rule.certified_p,
+            total_loss=total_loss,
             n_calibration=n,
             n_classes=n_classes,
             min_count=0 if accept_all else rule.min_count,
@@ -275,6 +274,9 @@ class RobustRiskControl:
             n_samples=m,
             n_test_samples=m_test,
             dtype=checked.dtype,
+            p=rule.p,
+            p_lower=rule.p_lower,
+            certified_p=0.0 if accept_all else rule.certified_p,
         )
 
     def calibrate_exact(self, probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Self:
@@ -316,16 +318,21 @@ class RobustRiskControl:
         >>> rule.predict_set_exact([[0.9, 0.3]])
         array([[ True, False]])
         """
+        certificate, loss = self._require_certificate(), self._require_loss()
         values = as_probabilities("probabilities", probabilities)
         if values.ndim != 2 or values.size == 0:
             raise ValueError(f"`probabilities` must have shape (n, K), got {values.shape}")
         threshold = check_threshold("tau", tau)
-        q = self._largest_threshold(values, labels, self.alpha)
+        largest, total_loss = largest_threshold(values, labels, loss, self.alpha)
+        p = max(0.0, largest)
         return self._with(
+            certificate,
             tau=threshold,
-            certified_p=min(self.certificate.lower(q), q) if q > 0 else 0.0,
+            total_loss=total_loss,
             n_calibration=values.shape[0],
             n_classes=values.shape[1],
+            p=p,
+            certified_p=min(certificate.lower(p), p),
         )
 
     def predict_set(self, scores: ArrayLike) -> Sets:
@@ -347,12 +354,45 @@ class RobustRiskControl:
         ValueError
             If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
         """
-        rule = self._rule
-        if rule is None or rule.min_count is None:
-            raise NotCalibratedError("call calibrate() before predict_set()")
-        checked = as_scores("scores", scores)
-        check_test_scores(checked, rule.dtype, rule.n_classes, rule.n_test_samples)
-        return decide(checked, rule.tau, rule.min_count)
+        return sets_from_scores(self._calibrated(), scores)
+
+    def predict_set_from_counts(self, counts: ArrayLike, *, n_samples: int) -> Sets:
+        """Return the prediction sets of inputs with exceedance counts.
+
+        Parameters
+        ----------
+        counts : array_like of int, shape (n, K)
+            How many of the scores of each label reach `tau_`, compared in the dtype calibrated
+            with; in [0, m'].
+        n_samples : int
+            Number of scores of each label that were counted. It must be the m' calibrated for:
+            counts of fewer draws are too low, and sets from them lose the guarantee.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+
+        Raises
+        ------
+        NotCalibratedError
+            If `calibrate` has not been called.
+        TypeError
+            If the counts or `n_samples` are not integers.
+        ValueError
+            If `n_samples` is not m', a count is outside [0, m'], or the shape is wrong.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> rule = bincp.RobustRiskControl(certificate, correction="none")
+        >>> rule = rule.calibrate(np.ones((99, 2, 50)), np.ones((99, 2), bool))
+        >>> rule.min_count_
+        24
+        >>> rule.predict_set_from_counts([[24, 23]], n_samples=50)
+        array([[ True, False]])
+        """
+        return sets_from_counts(self._calibrated(), counts, n_samples)
 
     def predict_set_exact(self, probabilities: ArrayLike) -> Sets:
         """Return the prediction sets of inputs with exact probabilities.
@@ -380,78 +420,100 @@ class RobustRiskControl:
         check_label_shape("probabilities", values.shape, rule.n_classes)
         return np.asarray(values >= rule.certified_p)
 
+    # ---- storage ----------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the calibrated rule as versioned JSON; it loads back exactly.
+
+        A loss that is a function is not written: the file says only that there was one.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, as in `BinCP.save`.
+
+        Raises
+        ------
+        NotCalibratedError
+            If nothing has been calibrated.
+        TypeError
+            If `path` is no path.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import bincp, numpy as np, pathlib, tempfile
+        >>> certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))
+        >>> scores, labels = np.random.default_rng(0).random((99, 3, 50)), np.ones((99, 3), bool)
+        >>> rule = bincp.RobustRiskControl(certificate).calibrate(scores, labels)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rule.save(pathlib.Path(folder, "risk.json"))
+        ...     loaded = bincp.RobustRiskControl.load(pathlib.Path(folder, "risk.json"))
+        >>> (loaded.tau_, loaded.min_count_) == (rule.tau_, rule.min_count_)
+        True
+        """
+        if self._rule is None:
+            raise NotCalibratedError("call calibrate() before save()")
+        _storage.write(path, self._rule)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "RobustRiskControl":
+        """Read a rule that `save` wrote.
+
+        It predicts as the saved one did. As with `BinCP.load`, the certificate is there again if
+        bincp knows its pair by itself, and else None. A loss that was a function is None, too.
+        Calibrating again needs a new object where either is None.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        RobustRiskControl
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        TypeError
+            If `path` is no path.
+        ValueError
+            If it is not a rule of risk control, is damaged, or was written by another version; a
+            rule that takes more than its certificate proves counts as damaged.
+
+        Examples
+        --------
+        See `save`.
+        """
+        return cls._with_rule(*_storage.read_as(RiskRule, path))
+
     # ---- steps ------------------------------------------------------------------------------
 
-    def _with(self, better_p: Fraction | None = None, **found: Any) -> Self:
+    def _with(
+        self, certificate: Certificate, better_p: Fraction | None = None, **found: Any
+    ) -> Self:
         """Replace the rule, at once, and warn if it accepts every label."""
-        rule = RiskRule(
-            alpha=self.alpha,
-            p=self.p,
-            loss=self.loss if isinstance(self.loss, str) else None,
-            correction=self.correction,
-            eta=self.eta,
-            certificate=self.certificate.describe(),
-            **found,
-        )
+        rule = RiskRule(self._settings, certificate=certificate.describe(), **found)
         self._rule = rule
         _warn_if_trivial(rule, better_p)
         return self
 
-    def _level(self, n_classes: int) -> Fraction:
-        """Return the error probability that each confidence bound may have."""
-        return self.eta / 2 if isinstance(self.loss, str) else self.eta / (2 * n_classes)
+    def _calibrated(self) -> RiskRule:
+        """Return the rule of a sampled calibration."""
+        rule = self._rule
+        if rule is None or not rule.is_sampled:
+            raise NotCalibratedError("call calibrate() before predicting from sampled scores")
+        return rule
 
-    def _largest_threshold(
-        self, values: npt.NDArray[np.floating], labels: ArrayLike, level: Fraction
-    ) -> float:
-        """Return the largest value v with sum_i loss_i({values_i >= v}) + 1 <= level (n + 1).
-
-        -inf if there is none. The sets change at values only, and the loss grows with v.
-        """
-        true = as_members("labels", labels)
-        if true.shape != values.shape:
-            raise ValueError(f"`labels` must have shape {values.shape}, got {true.shape}")
-        candidates = np.unique(values)
-        budget = level * (len(values) + 1) - 1
-        every, none = np.ones_like(true), np.zeros_like(true)
-        at_low, at_high = self._losses(every, true), self._losses(none, true)
-        if Fraction(float(at_low.max())) > level:
+    def _require_loss(self) -> str | Loss:
+        if self._loss is None:
             raise ValueError(
-                f"`loss` must be at most {float(level):g}, alpha less what is spent on sampling, "
-                f"where every label is in the set, got {at_low.max()}"
+                "this loaded RobustRiskControl does not hold its loss, a function; "
+                "make a new RobustRiskControl to calibrate again"
             )
-        low, high = -1, len(candidates)  # the sets of all labels, and none
-        while high - low > 1:
-            middle = (low + high) // 2
-            sets = values >= candidates[middle]
-            losses = self._losses(sets, true)
-            _check_monotone(at_low, losses, at_high)
-            if self._total(sets, true, losses) <= budget:
-                low, at_low = middle, losses
-            else:
-                high, at_high = middle, losses
-        return float(candidates[low]) if low >= 0 else -math.inf
-
-    def _total(self, sets: Sets, true: Sets, losses: npt.NDArray[np.float64]) -> Fraction:
-        """Return the sum of the losses, exactly."""
-        if isinstance(self.loss, str):
-            rates, which = exact_false_negative_rates(sets, true)
-            counts = np.bincount(which, minlength=len(rates)).tolist()
-            return sum(map(operator.mul, rates, counts), Fraction(0))
-        return sum(map(Fraction, losses.tolist()), Fraction(0))
-
-    def _losses(self, sets: Sets, true: Sets) -> npt.NDArray[np.float64]:
-        if isinstance(self.loss, str):
-            return false_negative_rate(sets, true)
-        losses = as_array("loss(sets, labels)", self.loss(sets, true))
-        if losses.shape != (len(true),) or losses.dtype.kind not in "fiub":
-            raise ValueError(
-                f"`loss` must return {len(true)} numbers, got {losses.dtype} {losses.shape}"
-            )
-        bad = ~((losses >= 0) & (losses <= 1))
-        if bad.any():
-            raise ValueError(f"`loss` must be in [0, 1], got {losses[bad][0]} {where(bad)}")
-        return losses.astype(np.float64)
+        return self._loss
 
 
 def _warn_if_trivial(rule: RiskRule, better: Fraction | None) -> None:
@@ -465,23 +527,12 @@ def _warn_if_trivial(rule: RiskRule, better: Fraction | None) -> None:
     if rule.tau == -math.inf:
         cause = (
             f"n = {rule.n_calibration} calibration points are too few for "
-            f"alpha = {float(rule.alpha):g}, or have too few finite scores"
+            f"alpha = {shown(rule.settings.alpha)}, or have too few finite scores"
         )
     elif better is not None:
-        assert rule.p is not None
+        assert rule.settings.p is not None
         assert rule.n_test_samples is not None
-        cause = too_small_p(rule.p, rule.n_test_samples, better)
+        cause = too_small_p(rule.settings.p, rule.n_test_samples, better)
     warnings.warn(
         f"every label will be in every prediction set: {cause}", TrivialSetWarning, stacklevel=4
     )
-
-
-def _check_monotone(*losses: npt.NDArray[np.float64]) -> None:
-    """Refuse losses of shrinking sets that are not non-decreasing."""
-    for smaller, larger in pairwise(losses):
-        bad = smaller > larger
-        if bad.any():
-            raise ValueError(
-                "`loss` must not grow when labels are added to a set, "
-                f"got {larger[bad][0]} and then {smaller[bad][0]} {where(bad)}"
-            )

@@ -19,22 +19,19 @@ import numpy.typing as npt
 from bincp._core._mixture import point_envelope
 from bincp._utils.bisection import last_integer
 from bincp.calibration import _wide_reference as population
-from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._curve import Array, Curve
-from bincp.calibration._label_test import LabelTest, refusals_by_count
+from bincp.calibration._label_test import MOST_EARLY_DRAWS, LabelTest, refusals_by_count
 from bincp.calibration._loss_fitting import FITTED_SAMPLES, Cells, extended, falling
 from bincp.calibration._loss_proof import proves
 from bincp.calibration._losses import UNIT, Losses, accept_all
-from bincp.calibration._mixture import Setup, count_without_attack
+from bincp.calibration._mixture import Setup
+from bincp.calibration._rank_proof import is_valid
 
 PRICE = 0.05
 """How much of the wrong labels a test may add to save its share of the passes: log against log."""
 
 PRICE_WITHIN_BUDGET = 0.01
 """The same where the passes keep to a budget, so that nothing is drawn for next to no gain."""
-
-MOST_EARLY_DRAWS = 64
-"""Labels that may be decided early need no more: with these the sets are as small as with 256."""
 
 _SPREADS = tuple(
     Fraction(s, 20)
@@ -270,9 +267,9 @@ class Search:
     def _by_losses(
         self, test: LabelTest, v: Array, accepted: Array, prices: Array
     ) -> Iterator[tuple[Rule, float]]:
-        for losses in self._cells.fitted(v[1:], prices):
-            if found := self._scored(losses, accepted, self._few_levels):
-                yield Rule(test, found[0], 1.0, losses=losses), found[1]
+        losses = self._cells.likely(v[1:], prices)
+        if found := self._scored(losses, accepted, self._few_levels):
+            yield Rule(test, found[0], 1.0, losses=losses), found[1]
 
     def _by_rank(self, t: int, rank: int) -> Array:
         share = max(1, round(t * self._fitted / self._setup.m))
@@ -369,28 +366,27 @@ def _last_near(holds: Callable[[int], bool], low: int, high: int) -> int:
     return last_integer(holds, low + 1, min(low + step - 1, high))
 
 
-def is_valid(setup: Setup, test: LabelTest, t: int, rank: int) -> bool:
-    """Whether ranks are shown to allow a test, on a grid that is refined where it decides."""
-    condition: MeanFailure | None = setup.condition(t, rank)
-    assert condition is not None
-    if test.spread is None and test.k <= count_without_attack(setup, t, rank, condition.curve):
-        return True
-    while condition is not None:
-        v = test.worst_refusals(condition.curve)
-        if condition.allows(v):
-            return True
-        parts = condition.parts(v)
-        finer = None if parts is None else condition.curve.divided(parts)
-        condition = None if finer is None else condition.on(finer)
-    return False
-
-
 @lru_cache(256)
 def choose_rule(setup: Setup, price: Price) -> Rule:
     """Return the best rule for a setup and a price."""
-    if not price.early or setup.m_test <= MOST_EARLY_DRAWS:
+    if not price.early:
         return Search(setup, price).best()
-    found = Search(replace(setup, m_test=MOST_EARLY_DRAWS), price).best()
-    if found.test.spread is None:  # every label is accepted
+    found = _of_fewer_draws(setup, price, min(MOST_EARLY_DRAWS, setup.m_test))
+    budget = price.passes
+    if budget is None or budget >= setup.m_test or found.cost(price) < _OVER_BUDGET:
+        return found
+    # The search can miss what is useful within the budget; so few draws keep to it for certain.
+    few = min(int(budget), MOST_EARLY_DRAWS)
+    return min(found, _of_fewer_draws(setup, price, few), key=lambda rule: rule.cost(price))
+
+
+def _of_fewer_draws(setup: Setup, price: Price, most: int) -> Rule:
+    """Return the best rule that needs no more than so many of the m' draws."""
+    found = Search(replace(setup, m_test=most), price).best()
+    if most == setup.m_test:
+        return found
+    if found.is_trivial:
         return replace(found, test=replace(found.test, m_test=setup.m_test))
-    return replace(found, test=replace(found.test, spare=setup.m_test - MOST_EARLY_DRAWS))
+    spread = found.test.spread or _SPREADS[0]  # a single draw decides by any spread below 1
+    test = replace(found.test, spread=spread, spare=setup.m_test - most)
+    return replace(found, test=test)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from threading import RLock
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from bincp._utils.arrays import (
     as_array,
     as_counts,
     as_probabilities,
+    frozen,
     round_to,
     where,
 )
@@ -79,7 +80,8 @@ class SequentialRule:
     A rule that looks only after some of the draws is another rule, with another G. The draws of a
     round must be replayed one by one, as the tracker of `start` does.
 
-    A rule is never changed after it has been made, so any number of threads may share it.
+    A rule cannot be changed after it has been made, and its arrays are read-only, so any number of
+    threads may share it. A copy is the rule itself.
 
     Examples
     --------
@@ -96,15 +98,22 @@ class SequentialRule:
     3.125
     """
 
+    min_count: int
+    n_test_samples: int
+    accept: Int32Array
+    reject: Int32Array
+
     def __init__(
         self, min_count: int, n_test_samples: int, accept: ArrayLike, reject: ArrayLike
     ) -> None:
         m = check_integer("n_test_samples", n_test_samples, low=1, high=_MAX_SAMPLES)
         k = check_integer("min_count", min_count, low=0, high=m)
-        self.min_count = k
-        self.n_test_samples = m
-        self.accept: Int32Array = _boundary("accept", accept, m, low=0, end=k)
-        self.reject: Int32Array = _boundary("reject", reject, m, low=-m - 1, end=k - 1)
+        vars(self).update(
+            min_count=k,
+            n_test_samples=m,
+            accept=_boundary("accept", accept, m, low=0, end=k),
+            reject=_boundary("reject", reject, m, low=-m - 1, end=k - 1),
+        )
         crossed = np.flatnonzero(self.reject >= self.accept)
         if len(crossed):
             at = int(crossed[0])
@@ -136,6 +145,24 @@ class SequentialRule:
         m = check_integer("n_test_samples", n_test_samples, low=1, high=_MAX_SAMPLES)
         k = check_integer("min_count", min_count, low=0, high=m)
         return cls(k, m, np.full(m + 1, k), np.arange(k - 1 - m, k))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"`{name}` of a SequentialRule must not be set, for its guarantee holds for the "
+            f"boundaries it was made with, got {value!r}; make a new rule"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"`{name}` of a SequentialRule must not be deleted; make a new rule")
+
+    def __copy__(self) -> "SequentialRule":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "SequentialRule":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.min_count, self.n_test_samples, self.accept, self.reject)
 
     def __repr__(self) -> str:
         return (
@@ -262,6 +289,13 @@ class SequentialRule:
         accepting, rejecting = self._earliest
         return int(min(accepting[0], rejecting[0]))
 
+    @cached_property
+    def max_draws(self) -> int:
+        """Number of draws after which every label is decided; those up to m' are to spare."""
+        draws = np.arange(self.n_test_samples + 1)
+        open_counts = np.maximum(self.reject + 1, 0) <= np.minimum(self.accept - 1, draws)
+        return int(np.argmin(open_counts))
+
     def _at(self, p: ArrayLike, which: int) -> Any:
         values = as_probabilities("p", p)
         flat = values.ravel()
@@ -277,7 +311,8 @@ class SequentialRule:
         """
         numbers = np.arange(self.n_test_samples + 1)
         misses = np.maximum.accumulate(numbers - self.accept)
-        return np.searchsorted(misses, numbers), np.searchsorted(self.reject, numbers)
+        tables = np.searchsorted(misses, numbers), np.searchsorted(self.reject, numbers)
+        return frozen(tables[0]), frozen(tables[1])
 
 
 class SequentialTracker:
@@ -298,13 +333,6 @@ class SequentialTracker:
         Of the labels. The first axis is that of the inputs: the labels along the others share their
         draws, so an input is decided with its last label. (n, K) where each label has boundaries of
         its own.
-
-    Attributes
-    ----------
-    rule : SequentialRule or tuple of K of them
-        The boundaries.
-    shape : tuple of int
-        Of the labels.
 
     Raises
     ------
@@ -328,9 +356,9 @@ class SequentialTracker:
 
     def __init__(self, rule: "Tests", shape: int | tuple[int, ...]) -> None:
         self._boundaries = bounds = _Boundaries(rule)
-        self.rule = rule if isinstance(rule, SequentialRule) else bounds.rules
+        self._rule = rule if isinstance(rule, SequentialRule) else bounds.rules
         sizes = shape if isinstance(shape, tuple) else (shape,)
-        self.shape = tuple(check_integer("shape", size, low=1) for size in sizes)
+        self._shape = tuple(check_integer("shape", size, low=1) for size in sizes)
         if not self.shape:
             raise ValueError(f"`shape` must have at least one axis, got {shape!r}")
         n, n_labels = self.shape[0], math.prod(self.shape[1:])
@@ -352,6 +380,16 @@ class SequentialTracker:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=RLock())
+
+    @property
+    def rule(self) -> "SequentialRule | tuple[SequentialRule, ...]":
+        """The boundaries."""
+        return self._rule
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the labels."""
+        return self._shape
 
     def update(self, hits: ArrayLike, inputs: ArrayLike | None = None) -> None:
         """Take the next draws of inputs.
@@ -533,7 +571,7 @@ def decide_in_order(tests: Tests, scores: Scores, tau: npt.ArrayLike) -> BoolArr
     n, n_labels, m = scores.bits.shape
     accepted = np.empty((n, n_labels), np.uint8)
     threshold = round_to(scores.dtype, np.asarray(tau)[..., None])
-    step = max(1, _SCORES_AT_ONCE // (n_labels * m))
+    step = max(1, _SCORES_AT_ONCE // max(n_labels * m, 1))
     for start in range(0, n, step):
         part = slice(start, start + step)
         hits = np.ascontiguousarray(scores.rows(part).values() >= threshold)
@@ -584,9 +622,7 @@ def _boundary(name: str, value: ArrayLike, m: int, *, low: int, end: int) -> Int
         raise ValueError(
             f"`{name}` must not decrease, got {numbers[at]} after {numbers[at - 1]} at index {at}"
         )
-    result = numbers.astype(np.int32)
-    result.flags.writeable = False
-    return result
+    return frozen(numbers.astype(np.int32))
 
 
 def _check_hits(hits: ArrayLike, shape: tuple[int | None, ...]) -> BoolArray:

@@ -1,196 +1,41 @@
-"""Versioned JSON files of decision rules: floats as hex, levels as fractions, a checksum.
+"""Versioned JSON files of rules, with a checksum.
 
-A field is written and read by one codec, which refuses whatever it would not have written. The
-checksum finds every change of the content, and `_consistency` finds a rule that no calibration
-could have left, whatever its checksum says. The rules of all classes are one document: what they
-share stands once, and each class has its own fields, or null where it has no points.
+The checksum finds every change of the content. A rule that no calibration could have left is found
+whatever its checksum says: its fields contradict each other, or its certificate proves less.
 """
 
 import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from bincp._utils.arrays import SCORE_DTYPES
 from bincp._utils.files import replace_file
-from bincp._utils.levels import as_fraction, check_level
 from bincp.calibration._class_rules import ClassRules
-from bincp.calibration._consistency import contradiction
-from bincp.calibration._decision_rule import DecisionRule, Settings
+from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._documents import LAYOUTS, Layout, check_keys
 from bincp.calibration._rebuild import certificate_of
-from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._risk_rule import RiskRule
 from bincp.certificates import Certificate
 
-FORMAT = "bincp decision rule"
-CLASSES_FORMAT = "bincp decision rules of classes"
 VERSION = 3
 
-
-class _Codec(NamedTuple):
-    encode: Callable[[Any], Any]
-    decode: Callable[[Any], Any]
+AnyRule: TypeAlias = DecisionRule | ClassRules | RiskRule
+R = TypeVar("R", DecisionRule, ClassRules, RiskRule)
 
 
-def _decode_float(text: Any) -> float:
-    value = float.fromhex(_decode_text(text))
-    if math.isnan(value) or value.hex() != text:
-        raise ValueError(f"{text!r} is not the hexadecimal form of a number")
-    return value
-
-
-def _decode_text(text: Any) -> str:
-    if not isinstance(text, str):
-        raise TypeError(f"{text!r} is not a string")
-    return text
-
-
-def _decode_count(count: Any) -> int:
-    if type(count) is not int or count < 0:
-        raise ValueError(f"{count!r} is not a count")
-    return count
-
-
-def _decode_counts(counts: Any) -> tuple[int, ...]:
-    if not isinstance(counts, list):
-        raise TypeError(f"{counts!r} is not a list of counts")
-    return tuple(_decode_count(count) for count in counts)
-
-
-def _decode_passes(value: Any) -> Any:
-    if value == "auto":
-        return value
-    passes = as_fraction("passes", _decode_text(value))
-    if str(passes) != value or passes < 1:
-        raise ValueError(f"{value!r} is not a number of passes in lowest terms")
-    return passes
-
-
-def _encode_boundaries(rule: SequentialRule) -> dict[str, Any]:
-    return {"accept": rule.accept.tolist(), "reject": rule.reject.tolist()}
-
-
-def _decode_boundaries(value: Any) -> SequentialRule:
-    if not isinstance(value, dict) or set(value) != {"accept", "reject"}:
-        raise TypeError(f"{value!r} is not an object of `accept` and `reject`")
-    accept, reject = value["accept"], value["reject"]
-    for name, counts in (("accept", accept), ("reject", reject)):
-        if not isinstance(counts, list) or any(type(count) is not int for count in counts):
-            raise TypeError(f"`{name}` is not a list of integers")
-    return SequentialRule(accept[-1] if accept else 0, len(accept) - 1, accept, reject)
-
-
-def _decode_description(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{value!r} is not an object")
-    return value
-
-
-def _decode_dtype(text: Any) -> str:
-    if text not in SCORE_DTYPES:
-        raise ValueError(f"{text!r} is not a dtype of scores")
-    return str(text)
-
-
-def _level(*, closed_high: bool = False) -> _Codec:
-    def decode(text: Any) -> Any:
-        level = check_level("level", _decode_text(text), closed_high=closed_high)
-        if str(level) != text:
-            raise ValueError(f"{text!r} is not a fraction in lowest terms")
-        return level
-
-    return _Codec(str, decode)
-
-
-def _optional(codec: _Codec) -> _Codec:
-    return _Codec(
-        lambda value: None if value is None else codec.encode(value),
-        lambda value: None if value is None else codec.decode(value),
-    )
-
-
-_FLOAT = _Codec(float.hex, _decode_float)
-_COUNT = _Codec(int, _decode_count)
-_TEXT = _Codec(str, _decode_text)
-_DTYPE = _Codec(str, _decode_dtype)
-_COUNTS = _Codec(list, _decode_counts)
-_PASSES = _Codec(str, _decode_passes)
-_BOUNDARIES = _Codec(_encode_boundaries, _decode_boundaries)
-_DESCRIPTION = _Codec(dict, _decode_description)
-
-SETTINGS = {
-    "alpha": _level(),
-    "p": _optional(_level(closed_high=True)),
-    "tau": _optional(_FLOAT),
-    "correction": _TEXT,
-    "union": _TEXT,
-    "eta": _level(),
-    "delta": _optional(_level()),
-    "passes": _optional(_PASSES),
-}
-"""Fields of `Settings`, which are keys of the file."""
-
-FITTED = {
-    "tau": _FLOAT,
-    "min_count": _optional(_COUNT),
-    "rank": _optional(_COUNT),
-    "success_rank": _optional(_COUNT),
-    "n_calibration": _COUNT,
-    "n_samples": _optional(_COUNT),
-    "n_test_samples": _optional(_COUNT),
-    "n_classes": _optional(_COUNT),
-    "dtype": _optional(_DTYPE),
-    "p": _optional(_FLOAT),
-    "p_lower": _optional(_FLOAT),
-    "certified_p": _optional(_FLOAT),
-    "losses": _optional(_COUNTS),
-    "boundaries": _optional(_BOUNDARIES),
-}
-"""Fields of `DecisionRule`; their keys have an underscore at the end, as the attributes have."""
-
-_SHARED = {name: FITTED[name] for name in ("n_samples", "n_test_samples", "dtype")}
-_OF_A_CLASS = {name: codec for name, codec in FITTED.items() if name not in (*_SHARED, "n_classes")}
-"""Fields that all classes have in common, and those that each class has of its own."""
-
-
-def _keys(fields: dict[str, _Codec]) -> set[str]:
-    return {f"{name}_" for name in fields}
-
-
-_COMMON = {"format", "version", "sha256", "certificate", *SETTINGS}
-_KEYS = {
-    FORMAT: _COMMON | _keys(FITTED),
-    CLASSES_FORMAT: {*_COMMON, *_keys(_SHARED), "classes"},
-}
-
-
-def write(path: str | os.PathLike[str], rule: DecisionRule | ClassRules) -> None:
-    """Write a decision rule, or those of all classes."""
+def write(path: str | os.PathLike[str], rule: AnyRule) -> None:
+    """Write a rule of any kind."""
     target = _checked(path)
-    if isinstance(rule, DecisionRule):
-        name, any_rule, fitted = FORMAT, rule, _encoded(rule, FITTED)
-    else:
-        name, any_rule = CLASSES_FORMAT, rule.made[0]
-        classes = [one if one is None else _encoded(one, _OF_A_CLASS) for one in rule.rules]
-        fitted = {**_encoded(any_rule, _SHARED), "classes": classes}
-    settings = any_rule.settings
-    content = {
-        "format": name,
-        "version": VERSION,
-        "certificate": any_rule.certificate,
-        **{name: codec.encode(getattr(settings, name)) for name, codec in SETTINGS.items()},
-        **fitted,
-    }
+    layout = _layout(type(rule))
+    content = {"format": layout.format, "version": VERSION, **layout.encode(rule)}
     document = {**content, "sha256": checksum(content)}
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     replace_file(target, lambda stream: stream.write(text.encode()))
 
 
-def read(
-    path: str | os.PathLike[str],
-) -> tuple[DecisionRule | ClassRules, Certificate | None]:
+def read(path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
     """Read what `write` wrote, or say what is wrong with the file.
 
     The certificate is None where it cannot be made again from its description.
@@ -198,14 +43,11 @@ def read(
     return parse(_checked(path).read_bytes(), path)
 
 
-R = TypeVar("R", DecisionRule, ClassRules)
-
-
 def read_as(kind: type[R], path: str | os.PathLike[str]) -> tuple[R, Certificate | None]:
-    """Read rules of one kind; those of the other are refused, with the method that reads them."""
+    """Read a rule of one kind; one of another is refused, with the method that reads it."""
     rule, certificate = read(path)
     if not isinstance(rule, kind):
-        wanted, other = ("BinCP", "MondrianBinCP")[:: 1 if kind is DecisionRule else -1]
+        wanted, other = _layout(kind).owner, _layout(type(rule)).owner
         raise ValueError(
             f"{path}: must be a file that {wanted}.save wrote, got one of {other}.save, "
             f"which {other}.load reads"
@@ -213,32 +55,40 @@ def read_as(kind: type[R], path: str | os.PathLike[str]) -> tuple[R, Certificate
     return rule, certificate
 
 
-def parse(
-    data: bytes, path: str | os.PathLike[str]
-) -> tuple[DecisionRule | ClassRules, Certificate | None]:
-    """Return the rules and the certificate in the bytes of a file, which messages name."""
+def parse(data: bytes, path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
+    """Return the rule and the certificate in the bytes of a file, which messages name."""
     document = _parsed(path, data)
-    name = document.get("format")
-    if name not in (FORMAT, CLASSES_FORMAT):
+    layout = next((one for one in LAYOUTS if one.format == document.get("format")), None)
+    if layout is None:
         raise _foreign(path)
     _check_version(path, document.get("version"))
-    _check_keys(path, document, _KEYS[name], "")
-    content = {name: value for name, value in document.items() if name != "sha256"}
-    if document["sha256"] != checksum(content):
-        raise _damaged(path, "the content does not have the checksum in `sha256`")
-    rule = _decoded(path, content) if name == FORMAT else _decoded_classes(path, content)
-    if (cause := contradiction(rule)) is not None:
-        raise _damaged(path, cause)
     try:
+        rule = _rule(layout, document)
         return rule, certificate_of(rule)
     except ValueError as error:
-        raise _damaged(path, str(error)) from None
+        raise ValueError(f"{path}: damaged, {error}") from None
 
 
 def checksum(content: dict[str, Any]) -> str:
     """Return the SHA-256 of the canonical JSON of a document: sorted keys, ASCII, no spaces."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _layout(kind: type) -> Layout:
+    return next(layout for layout in LAYOUTS if layout.kind is kind)
+
+
+def _rule(layout: Layout, document: dict[str, Any]) -> Any:
+    """Return the rule of a document without faults; a ValueError says what is wrong with it."""
+    check_keys(document, {"format", "version", "sha256", *layout.keys})
+    content = {name: value for name, value in document.items() if name != "sha256"}
+    if document["sha256"] != checksum(content):
+        raise ValueError("the content does not have the checksum in `sha256`")
+    rule = layout.decode(content)
+    if (cause := layout.contradiction(rule)) is not None:
+        raise ValueError(cause)
+    return rule
 
 
 def _checked(path: Any) -> Path:
@@ -273,67 +123,6 @@ def _check_version(path: str | os.PathLike[str], version: Any) -> None:
     raise ValueError(f"{path}: version must be {VERSION}, got {version!r}; {cure}")
 
 
-def _check_keys(
-    path: str | os.PathLike[str], document: dict[str, Any], wanted: set[str], where: str
-) -> None:
-    for name in sorted(wanted):
-        if name not in document:
-            raise _damaged(path, f"{where}`{name}` is missing")
-    for name in document:
-        if name not in wanted:
-            raise _damaged(path, f"{where}{name!r} is no field of a decision rule")
-
-
-def _encoded(rule: DecisionRule, fields: dict[str, _Codec]) -> dict[str, Any]:
-    return {f"{name}_": codec.encode(getattr(rule, name)) for name, codec in fields.items()}
-
-
-def _fields(
-    path: str | os.PathLike[str],
-    content: dict[str, Any],
-    fields: dict[str, _Codec],
-    end: str = "_",
-    where: str = "",
-) -> dict[str, Any]:
-    """Return the values of fields, whose keys end in `end`; `where` names their class."""
-
-    def decode(name: str, codec: _Codec) -> Any:
-        try:
-            return codec.decode(content[name])
-        except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-            raise _damaged(path, f"{where}`{name}`: {error}") from None
-
-    return {name: decode(f"{name}{end}", codec) for name, codec in fields.items()}
-
-
-def _common(path: str | os.PathLike[str], content: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings and the description of the certificate."""
-    settings = Settings(**_fields(path, content, SETTINGS, ""))
-    return {"settings": settings, **_fields(path, content, {"certificate": _DESCRIPTION}, "")}
-
-
-def _decoded(path: str | os.PathLike[str], content: dict[str, Any]) -> DecisionRule:
-    return DecisionRule(**_common(path, content), **_fields(path, content, FITTED))
-
-
-def _decoded_classes(path: str | os.PathLike[str], content: dict[str, Any]) -> ClassRules:
-    common = {**_common(path, content), **_fields(path, content, _SHARED), "n_classes": 1}
-    classes = content["classes"]
-    if not isinstance(classes, list):
-        raise _damaged(path, f"`classes`: {classes!r} is not a list")
-    rules: list[DecisionRule | None] = []
-    for label, fields in enumerate(classes):
-        if fields is None:
-            rules.append(None)
-            continue
-        where = f"class {label}: "
-        if not isinstance(fields, dict):
-            raise _damaged(path, f"{where}{fields!r} is not an object")
-        _check_keys(path, fields, _keys(_OF_A_CLASS), where)
-        rules.append(DecisionRule(**common, **_fields(path, fields, _OF_A_CLASS, where=where)))
-    return ClassRules(tuple(rules))
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) < len(pairs):
@@ -353,10 +142,6 @@ def _finite(text: str) -> float:
 
 
 def _foreign(path: str | os.PathLike[str]) -> ValueError:
-    return ValueError(
-        f"{path}: must be a file that BinCP.save or MondrianBinCP.save wrote, got other JSON"
-    )
-
-
-def _damaged(path: str | os.PathLike[str], cause: str) -> ValueError:
-    return ValueError(f"{path}: damaged, {cause}")
+    *others, last = (f"{layout.owner}.save" for layout in LAYOUTS)
+    writers = f"{', '.join(others)} or {last}"
+    return ValueError(f"{path}: must be a file that {writers} wrote, got other JSON")

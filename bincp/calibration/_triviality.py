@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 from bincp._core._binomial import cp_upper
-from bincp._utils.levels import conformal_rank, float_below
+from bincp._utils.levels import conformal_rank, float_below, minus_log, shown
 from bincp.calibration._clopper_pearson import eta_of_bound
 from bincp.calibration._counted import bound_error, count_rule, default_success_rank
 from bincp.calibration._decision_rule import DecisionRule
@@ -32,12 +32,12 @@ def too_few_points(n: int, alpha: Fraction, spent: Fraction = Fraction(0)) -> st
     """Return the cause and the cure where the conformal rank is 0 at the level alpha - spent."""
     level = alpha - spent
     needed = math.ceil(1 / level) - 1
-    name = f"alpha = {float(alpha):g}"
-    cure = f"at least {needed} calibration points or a larger alpha"
+    name = f"alpha = {shown(alpha)}"
+    cure = f"at least {shown(needed)} calibration points or a larger alpha"
     if spent:
-        name = f"alpha - eta = {float(level):g}"
+        name = f"alpha - eta = {shown(level)}"
         if conformal_rank(alpha, n):
-            cure = f"at least {needed} calibration points or a smaller eta"
+            cure = f"at least {shown(needed)} calibration points or a smaller eta"
     return f"n = {n} calibration points are too few for {name}; {cure} would fix it"
 
 
@@ -62,11 +62,13 @@ def better_p(
 
 
 def _too_few_points_given(n: int, alpha: Fraction, delta: Fraction) -> str:
-    needed = math.ceil(math.log(delta) / math.log1p(-alpha))
+    # All n points lie above the share alpha with probability (1 - alpha)^n.
+    needed = math.ceil(minus_log(delta) / minus_log(1 - alpha))
+    # Where alpha or delta is no double, enough points may still be too few.
+    points = f"about {shown(needed)} calibration points, or " if needed > n else ""
     return (
-        f"n = {n} calibration points are too few for "
-        f"alpha = {float(alpha):g} and delta = {float(delta):g}; about {needed} calibration "
-        "points, or a larger alpha or delta, would fix it"
+        f"n = {n} calibration points are too few for alpha = {shown(alpha)} and "
+        f"delta = {shown(delta)}; {points}a larger alpha or delta would fix it"
     )
 
 
@@ -78,7 +80,7 @@ def _no_finite_tau(rule: DecisionRule) -> str:
     points = "too many" if rule.rank is None else f"{rule.rank}"
     return (
         f"{points} of the n = {rule.n_calibration} calibration points have scores of -inf at "
-        f"alpha = {float(settings.alpha):g}; {cure} would fix it"
+        f"alpha = {shown(settings.alpha)}; {cure} would fix it"
     )
 
 
@@ -86,7 +88,7 @@ def _too_low(rule: DecisionRule, certificate: Certificate) -> str:
     if rule.success_rank == 0:
         return (
             f"tau = {rule.tau!r} is out of reach for too many of the calibration points' "
-            f"scores at alpha = {float(rule.settings.alpha):g}; a lower tau would fix it"
+            f"scores at alpha = {shown(rule.settings.alpha)}; a lower tau would fix it"
         )
     if (cause := _given_p(rule, certificate)) is not None:
         return cause
@@ -117,7 +119,7 @@ def _too_weak(rule: DecisionRule) -> str:
     lower = " a lower tau," if rule.settings.tau is not None else ""
     return (
         f"no count of m' = {rule.n_test_samples} samples is safe to ask for with "
-        f"n = {rule.n_calibration}, m = {rule.n_samples}, alpha = {float(rule.settings.alpha):g} "
+        f"n = {rule.n_calibration}, m = {rule.n_samples}, alpha = {shown(rule.settings.alpha)} "
         f"and this radius; a smaller radius, more noise, more samples,{lower} more calibration "
         "points or a larger alpha would fix it"
     )

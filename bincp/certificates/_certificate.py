@@ -10,14 +10,13 @@ data set. (It holds where a bound is clipped or saturated, too, unlike the ident
 import copy
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_probabilities
-from bincp._utils.threads import run_all
+from bincp._utils.threads import run_all, shares
 from bincp._utils.validation import check_flag, check_integer, check_probability, check_real
 from bincp.certificates._law import check_law
 from bincp.certificates._native_operators import native_operator
@@ -510,9 +509,7 @@ def _evaluate(
     values = as_probabilities("p", p)
     out = np.empty(values.shape)
     flat, flat_out = values.reshape(-1), out.reshape(-1)
-    n_parts = max(1, min(n_threads, flat.size // _THREAD_VALUES))
-    edges = [flat.size * i // n_parts for i in range(n_parts + 1)]
-    parts = [slice(*edge) for edge in pairwise(edges)]
+    parts = shares(flat.size, n_threads, _THREAD_VALUES)
     run_all([partial(fill, flat[part], flat_out[part]) for part in parts])
     return out
 

@@ -150,9 +150,12 @@ def _points(arguments: argparse.Namespace) -> _Points:
         return _Points(scores, None, arguments.n_classes)
     wanted = "(n, K, m) or (n, m)" if arguments.mondrian else "(n, K, m)"
     if 0 in scores.shape or not (of_all_labels or (arguments.mondrian and scores.ndim == 2)):
+        cure = ""
+        if scores.ndim == 2:
+            cure = "; scores (n, m) of the true labels need no --labels, but with --mondrian"
         raise ValueError(
             f"{arguments.scores}: with labels, the scores must have shape {wanted} with "
-            f"n, K, m >= 1, got {scores.shape}"
+            f"n, K, m >= 1, got {scores.shape}{cure}"
         )
     n, n_classes = len(scores), scores.shape[1] if of_all_labels else arguments.n_classes
     if n_classes is None:

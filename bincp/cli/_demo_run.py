@@ -1,14 +1,15 @@
-"""The demo: BinCP beside vanilla conformal prediction on real images, clean and under attack.
+"""The demo: BinCP, the paper's rule and vanilla conformal prediction on real images under attack.
 
-A small network learns scikit-learn's bundled handwritten digits (1,797 images of 8 x 8 pixels) with
-Gaussian noise. BinCP is calibrated for several l2 radii, and both methods are tested on clean
-images and on images that projected gradient descent has moved by up to that radius. Every image
-serves one purpose only: training, calibration or test.
+A small network learns scikit-learn's bundled handwritten digits (1,797 images of 8 x 8 pixels of 8
+bits) with Gaussian noise. The methods are calibrated for several l2 radii, and tested on clean
+images and on images that projected gradient descent has moved by up to that radius, which are
+images of 8 bits, too. The noise is drawn on their grid, so that the guarantee covers the very
+floats that the network sees. Every image serves one purpose only: training, calibration or test.
 """
 
 import importlib.util
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,16 +22,14 @@ from bincp._utils.levels import Level, check_level, conformal_rank
 from bincp._utils.validation import check_integer, check_real
 from bincp.balls import L2
 from bincp.calibration import BinCP
-from bincp.certificates import certify
+from bincp.certificates import Certificate, certify
 from bincp.scores import tps
 from bincp.smoothing import Gaussian
 
 if TYPE_CHECKING:
     import torch
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["Outcome", "Result", "Row", "Settings", "plot", "run"]
+__all__ = ["Outcome", "Result", "Row", "Settings", "run"]
 
 PACKAGES = {
     "torch": "torch",
@@ -40,14 +39,17 @@ PACKAGES = {
 }
 N_IMAGES = 1797
 N_CLASSES = 10
-ETA = "0.001"  # the share of alpha that is spent on the error of sampling
+GREY_LEVELS = 255
+ETA = "0.001"  # the share of alpha that the paper's rule spends on the error of sampling
 BATCH_SIZE = 128
 SAMPLING_BATCH_SIZE = 4096
-BLUE, ORANGE = "#0072b2", "#d55e00"  # colour-blind readers can tell these apart
+NO_NOISE = Gaussian(1e-5, grid=GREY_LEVELS)  # so little of it that no pixel moves
 
-Images = npt.NDArray[np.float32]
+Images = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
 Sets = npt.NDArray[np.bool_]
+Predict = Callable[[Images], tuple[Sets, float]]
+"""Returns sets (n, K) of images, and the mean number of forward passes that an image took."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,14 @@ class Settings:
     Parameters
     ----------
     alpha : Level
-        Miscoverage level, above the 0.001 that BinCP spends on sampling error; the nominal coverage
-        is 1 - alpha.
+        Miscoverage level, above the 0.001 that the paper's rule spends on sampling error; the
+        nominal coverage is 1 - alpha.
     radii : tuple of float
         Radii of the l2 ball, >= 0, for images with pixels in [0, 1].
     n_samples : int
-        Noise draws for each image, m, in calibration and in prediction.
+        Noise draws for each calibration image, m, and the most for a test image.
+    n_paper_samples : int
+        The same for the paper's rule.
     seed : int
         Seed of the split, the network, the noise and the attack.
     sigma : float
@@ -82,7 +86,8 @@ class Settings:
 
     alpha: Level = "0.1"
     radii: tuple[float, ...] = (0.0, 0.125, 0.25, 0.375, 0.5)
-    n_samples: int = 1000
+    n_samples: int = 64
+    n_paper_samples: int = 1024
     seed: int = 0
     sigma: float = 0.25
     n_train: int = 497
@@ -104,6 +109,7 @@ class Settings:
         checked["radii"] = tuple(check_real("radii", radius, low=0) for radius in self.radii)
         counts = (
             "n_samples",
+            "n_paper_samples",
             "n_train",
             "n_calibration",
             "n_test",
@@ -129,7 +135,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Coverage and set size of a method on the test images, clean and under attack.
+    """What a method does on the test images, clean and under attack.
 
     Parameters
     ----------
@@ -137,33 +143,36 @@ class Outcome:
         Share of the images whose set holds their label.
     set_size, set_size_attacked : float
         Mean number of labels in a set.
+    passes : float
+        Mean number of forward passes that a clean image took.
     """
 
     coverage: float
     coverage_attacked: float
     set_size: float
     set_size_attacked: float
+    passes: float
 
 
 @dataclass(frozen=True)
 class Row:
-    """The outcome at one radius.
+    """The outcomes at one radius.
 
     Parameters
     ----------
     radius : float
         Radius of the l2 ball, for pixels in [0, 1].
-    tau, min_count, certified_p
-        BinCP's decision rule: ``tau_``, ``min_count_`` and ``certified_p_`` of `BinCP`.
-    bincp, vanilla : Outcome
-        Outcomes of BinCP, and of split conformal prediction with the same network without noise.
+    bincp : Outcome
+        Of BinCP, which stops drawing for an image once its labels are decided.
+    paper : Outcome
+        Of the rule of the BinCP paper, which counts its draws between confidence bounds.
+    vanilla : Outcome
+        Of split conformal prediction with the same network without noise.
     """
 
     radius: float
-    tau: float
-    min_count: int
-    certified_p: float
     bincp: Outcome
+    paper: Outcome
     vanilla: Outcome
 
 
@@ -212,7 +221,6 @@ def run(settings: Settings, *, progress: bool = False) -> Result:
     require_packages()
     from tqdm import tqdm
 
-    rules = [_uncalibrated_rule(radius, settings) for radius in settings.radii]
     n_stages = 2 + len(settings.radii)
     bar = tqdm(total=n_stages, disable=None if progress else True, leave=False)
     with bar, _one_thread():
@@ -222,54 +230,15 @@ def run(settings: Settings, *, progress: bool = False) -> Result:
         model = _train(images[train], labels[train], settings)
         bar.update()
         bar.set_description("calibrating")
-        trial = _Trial(model, images[test], labels[test], settings)
-        vanilla_threshold = trial.calibrate(rules, images[calibration], labels[calibration])
+        calibrated = _Calibration.of(model, images[calibration], labels[calibration], settings)
         bar.update()
+        trial = _Trial(model, images[test], labels[test], settings)
         rows = []
-        for radius, rule in zip(settings.radii, rules, strict=True):
+        for radius in settings.radii:
             bar.set_description(f"attacking, radius {radius:g}")
-            rows.append(trial.measure(radius, rule, vanilla_threshold))
+            rows.append(trial.measure(radius, calibrated))
             bar.update()
     return Result(settings, trial.accuracy(), tuple(rows))
-
-
-def plot(result: Result) -> "Figure":
-    """Draw coverage and set size against the radius.
-
-    Parameters
-    ----------
-    result : Result
-        The return value of `run`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A figure that pyplot does not know and nothing shows; save it by ``savefig``.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    settings = result.settings
-    rows = sorted(result.rows, key=lambda row: row.radius)
-    nominal = 100 * settings.nominal_coverage
-
-    figure = Figure(figsize=(10, 4.6), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    left.axhline(nominal, color="black", linestyle=":", label=f"nominal, {nominal:g}%")
-    _draw(left, _curves("coverage"), rows, scale=100)
-    left.set(ylabel="covered test images (%)", title="Coverage", ylim=(0, 103))
-    _draw(right, _curves("set_size"), rows)
-    right.set(ylabel=f"labels in a set (of {N_CLASSES})", title="Average set size", ylim=(0, None))
-    figure.suptitle(
-        f"Handwritten digits: noise of sigma = {settings.sigma:g}, m = {settings.n_samples} draws, "
-        f"{settings.n_calibration} calibration and {settings.n_test} test images",
-        fontsize=11,
-    )
-    figure.legend(
-        *left.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False
-    )
-    return figure
 
 
 @contextmanager
@@ -302,11 +271,17 @@ def require_packages() -> None:
 
 
 def _load_digits() -> tuple[Images, Labels]:
-    """Return images (n, 1, 8, 8) with pixels in [0, 1], and labels."""
+    """Return images (n, 1, 8, 8) of 8 bits, and labels."""
     from sklearn.datasets import load_digits
 
-    digits = load_digits()
-    return (digits.images / 16).astype(np.float32)[:, None], digits.target.astype(np.int64)
+    digits = load_digits()  # with 17 grey levels, 0 to 16
+    pixels = np.rint(digits.images * (GREY_LEVELS / 16)).astype(np.uint8)
+    return pixels[:, None], digits.target.astype(np.int64)
+
+
+def _floats(images: Images) -> npt.NDArray[np.float32]:
+    """Return images with pixels in [0, 1]."""
+    return images.astype(np.float32) / np.float32(GREY_LEVELS)
 
 
 def _split(settings: Settings) -> list[Labels]:
@@ -321,7 +296,7 @@ def _train(images: Images, labels: Labels, settings: Settings) -> "torch.nn.Modu
     import torch
     from torch import nn
 
-    x, y = torch.from_numpy(images), torch.from_numpy(labels)
+    x, y = torch.from_numpy(_floats(images)), torch.from_numpy(labels)
     with torch.random.fork_rng(devices=[]):  # leave the caller's random numbers alone
         torch.manual_seed(settings.seed)
         model = nn.Sequential(
@@ -349,168 +324,156 @@ def _train(images: Images, labels: Labels, settings: Settings) -> "torch.nn.Modu
 # ---- calibration, attack and test -----------------------------------------------------------
 
 
-def _uncalibrated_rule(radius: float, settings: Settings) -> BinCP:
-    certificate = certify(Gaussian(settings.sigma), L2(radius))
-    return BinCP(certificate, alpha=settings.alpha, correction="clopper-pearson", eta=ETA)
+def _noise(settings: Settings) -> Gaussian:
+    return Gaussian(settings.sigma, grid=GREY_LEVELS)
+
+
+def _sampled(
+    model: "torch.nn.Module", images: Images, labels: Labels, settings: Settings
+) -> npt.NDArray[np.floating]:
+    """Return scores (n, m) of true labels, for the method that draws most."""
+    from bincp.sampling import sample_scores
+
+    return sample_scores(
+        model,
+        images,
+        _noise(settings),
+        max(settings.n_samples, settings.n_paper_samples),
+        phase="calibration",
+        labels=labels,
+        batch_size=SAMPLING_BATCH_SIZE,
+        seed=settings.seed,
+    )
+
+
+def _probabilities(model: "torch.nn.Module", images: Images) -> npt.NDArray[np.float32]:
+    """Return the TPS scores (n, K) of the network without noise."""
+    import torch
+
+    with torch.no_grad():
+        return np.asarray(tps(model(torch.from_numpy(_floats(images))).softmax(1)))
+
+
+@dataclass(frozen=True)
+class _Calibration:
+    """What all methods know of the calibration images; one sampling serves all radii."""
+
+    model: "torch.nn.Module"
+    scores: npt.NDArray[np.floating]  # (n, m) of true labels, with noise
+    vanilla_threshold: float
+    settings: Settings
+
+    @classmethod
+    def of(
+        cls, model: "torch.nn.Module", images: Images, labels: Labels, settings: Settings
+    ) -> "_Calibration":
+        plain = _probabilities(model, images)[np.arange(len(labels)), labels]
+        rank = conformal_rank(check_level("alpha", settings.alpha), len(labels))
+        threshold = float(np.sort(plain)[rank - 1]) if rank else -math.inf
+        return cls(model, _sampled(model, images, labels, settings), threshold, settings)
+
+    def vanilla(self) -> Predict:
+        def predict(images: Images) -> tuple[Sets, float]:
+            return _probabilities(self.model, images) >= self.vanilla_threshold, 1.0
+
+        return predict
+
+    def bincp(self, ball: L2) -> Predict:
+        rule = BinCP(self._certificate(ball), alpha=self.settings.alpha, passes="auto")
+        return self._robust(rule, ball, self.settings.n_samples)
+
+    def paper(self, ball: L2) -> Predict:
+        rule = BinCP(
+            self._certificate(ball),
+            alpha=self.settings.alpha,
+            correction="clopper-pearson",
+            eta=ETA,
+            p="0.6",
+        )
+        return self._robust(rule, ball, self.settings.n_paper_samples)
+
+    def _certificate(self, ball: L2) -> Certificate:
+        return certify(_noise(self.settings), ball)
+
+    def _robust(self, rule: BinCP, ball: L2, n_samples: int) -> Predict:
+        from bincp.sampling import RobustClassifier
+
+        rule.calibrate(self.scores[:, :n_samples], n_classes=N_CLASSES)
+        classifier = RobustClassifier(
+            self.model,
+            _noise(self.settings),
+            ball,
+            rule=rule,
+            batch_size=SAMPLING_BATCH_SIZE,
+            seed=self.settings.seed,
+        )
+
+        def predict(images: Images) -> tuple[Sets, float]:
+            found = classifier.predict(images)
+            return found.sets, float(found.forward_passes.mean())
+
+        return predict
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """A trained network and the test images that both methods are tried on."""
+    """A trained network and the test images that all methods are tried on."""
 
     model: "torch.nn.Module"
     images: Images
     labels: Labels
     settings: Settings
 
-    def calibrate(self, rules: Iterable[BinCP], images: Images, labels: Labels) -> float:
-        """Calibrate the rules of BinCP, and return the threshold of vanilla prediction."""
-        from bincp.sampling import sample_scores
-
-        true_scores = sample_scores(
-            self.model,
-            images,
-            Gaussian(self.settings.sigma),
-            self.settings.n_samples,
-            phase="calibration",
-            labels=labels,
-            batch_size=SAMPLING_BATCH_SIZE,
-            seed=self.settings.seed,
-        )
-        for rule in rules:
-            rule.calibrate(true_scores, n_classes=N_CLASSES)
-        plain_scores = self._probabilities(images)[np.arange(len(labels)), labels]
-        rank = conformal_rank(check_level("alpha", self.settings.alpha), len(labels))
-        return float(np.sort(plain_scores)[rank - 1]) if rank else -math.inf
-
-    def measure(self, radius: float, rule: BinCP, vanilla_threshold: float) -> Row:
-        """Measure both methods on clean images and on images that an attack on each has moved."""
-
-        def robust_sets(images: Images) -> Sets:
-            counts = self._counts(images, rule.tau_)
-            return rule.predict_set_from_counts(counts, n_samples=self.settings.n_samples)
-
-        def vanilla_sets(images: Images) -> Sets:
-            return np.asarray(self._probabilities(images) >= vanilla_threshold)
-
-        assert rule.min_count_ is not None  # calibrated on samples
+    def measure(self, radius: float, calibrated: _Calibration) -> Row:
+        """Measure all methods on clean images and on images that an attack on each has moved."""
+        ball = L2(radius)
+        smoothed = self.attack(ball, _noise(self.settings), self.settings.attack_draws)
+        plain = self.attack(ball, NO_NOISE, 1)
         return Row(
             radius,
-            rule.tau_,
-            rule.min_count_,
-            float(rule.certified_p_ or 0.0),
-            bincp=self._outcome(robust_sets, radius, smoothed=True),
-            vanilla=self._outcome(vanilla_sets, radius, smoothed=False),
+            bincp=self._outcome(calibrated.bincp(ball), smoothed),
+            paper=self._outcome(calibrated.paper(ball), smoothed),
+            vanilla=self._outcome(calibrated.vanilla(), plain),
         )
 
     def accuracy(self) -> float:
         """Return the share of the images that the network without noise classifies rightly."""
-        return float((self._probabilities(self.images).argmax(axis=1) == self.labels).mean())
+        return float((_probabilities(self.model, self.images).argmax(1) == self.labels).mean())
 
-    def _outcome(
-        self, predict_sets: Callable[[Images], Sets], radius: float, *, smoothed: bool
-    ) -> Outcome:
-        clean = predict_sets(self.images)
-        attacked = predict_sets(self._attack(radius, smoothed=smoothed)) if radius else clean
-        return Outcome(
-            metrics.coverage(clean, self.labels),
-            metrics.coverage(attacked, self.labels),
-            metrics.average_set_size(clean),
-            metrics.average_set_size(attacked),
-        )
+    def attack(self, ball: L2, noise: Gaussian, n_samples: int) -> Images:
+        """Return images of 8 bits whose true labels have the least mean log-probability.
 
-    def _counts(self, images: Images, tau: float) -> npt.NDArray[np.int32]:
-        from bincp.sampling import count_scores
-
-        return count_scores(
-            self.model,
-            images,
-            Gaussian(self.settings.sigma),
-            self.settings.n_samples,
-            tau,
-            phase="test",
-            batch_size=SAMPLING_BATCH_SIZE,
-            seed=self.settings.seed,
-        )
-
-    def _probabilities(self, images: Images) -> npt.NDArray[np.float32]:
-        """Return the TPS scores (n, K) of the network without noise."""
-        import torch
-
-        with torch.no_grad():
-            probabilities = tps(self.model(torch.from_numpy(images)).softmax(1))
-        return np.asarray(probabilities)
-
-    def _attack(self, radius: float, *, smoothed: bool) -> Images:
-        """Lower the score of the true label by projected gradient descent in the l2 ball.
-
-        The descent is on the log-probability of the true label: for the smoothed network on its
-        mean over noise draws, new ones in each step (expectation over transformation). They are the
-        attacker's own, not those of the test. Pixels may leave [0, 1], as the guarantee allows.
+        The noise of the attacker is the attacker's own, not that of the test.
         """
-        import torch
+        from bincp.attacks import pgd
 
-        settings = self.settings
-        sigma, n_draws = (settings.sigma, settings.attack_draws) if smoothed else (0.0, 1)
-        generator = torch.Generator().manual_seed(settings.seed)
-        x = torch.from_numpy(self.images).repeat_interleave(n_draws, 0)
-        y = torch.from_numpy(self.labels).repeat_interleave(n_draws)[:, None]
-        shift = torch.zeros(self.images.shape)
-        for _ in range(settings.attack_steps):
-            shift.requires_grad_(True)
-            noise = sigma * torch.randn(x.shape, generator=generator)
-            logits = self.model(x + noise + shift.repeat_interleave(n_draws, 0))
-            objective = logits.log_softmax(1).gather(1, y).sum()
-            (gradient,) = torch.autograd.grad(objective, shift)
-            step = 2.5 * radius / settings.attack_steps
-            shift = shift.detach() - step * gradient / _norms(gradient)
-            shift = shift * (radius / _norms(shift)).clamp(max=1)
-        return (torch.from_numpy(self.images) + shift).numpy()
-
-
-def _norms(images: "torch.Tensor") -> "torch.Tensor":
-    """Return the l2 norms of images, away from 0, with shape (n, 1, 1, 1)."""
-    norms: torch.Tensor = images.flatten(1).norm(dim=1)
-    return norms.clamp_min(1e-12)[:, None, None, None]
-
-
-# ---- picture --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """One line of the picture: a field of the outcome of a method, against the radius."""
-
-    method: str
-    field: str
-    color: str
-    line: str
-    label: str
-
-
-def _curves(quantity: str) -> list[_Curve]:
-    """Return the four lines of a quantity; clean and attacked differ by their line."""
-    return [
-        _Curve(method, quantity + suffix, color, line, f"{name}, {how}")
-        for method, name, color in (("bincp", "BinCP", BLUE), ("vanilla", "vanilla CP", ORANGE))
-        for suffix, line, how in (("_attacked", "o-", "attacked"), ("", "o--", "clean"))
-    ]
-
-
-def _draw(axes: "Axes", curves: list[_Curve], rows: list[Row], *, scale: float = 1) -> None:
-    radii = [row.radius for row in rows]
-    for curve in curves:
-        values = [scale * getattr(getattr(row, curve.method), curve.field) for row in rows]
-        face = "white" if curve.line == "o--" else curve.color
-        axes.plot(
-            radii,
-            values,
-            curve.line,
-            color=curve.color,
-            markerfacecolor=face,
-            markersize=5,
-            label=curve.label,
+        moved = pgd(
+            self.model,
+            _floats(self.images),
+            self.labels,
+            noise,
+            ball,
+            seed=(self.settings.seed + 1) % 2**64,
+            n_samples=n_samples,
+            steps=self.settings.attack_steps,
+            box=(0, 1),
+            score=_log_probabilities,
+            batch_size=SAMPLING_BATCH_SIZE,
         )
-    axes.set_xlabel("l2 radius of the perturbation (pixels in [0, 1])")
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+        pixels: Images = np.rint(moved * np.float32(GREY_LEVELS)).astype(np.uint8)
+        return pixels
+
+    def _outcome(self, predict: Predict, attacked: Images) -> Outcome:
+        sets, passes = predict(self.images)
+        sets_attacked, _ = predict(attacked)
+        return Outcome(
+            metrics.coverage(sets, self.labels),
+            metrics.coverage(sets_attacked, self.labels),
+            metrics.average_set_size(sets),
+            metrics.average_set_size(sets_attacked),
+            passes,
+        )
+
+
+def _log_probabilities(logits: "torch.Tensor") -> "torch.Tensor":
+    return logits.log_softmax(1)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from bincp import metrics
 from bincp._utils.files import replace_file
+from bincp.calibration import BinCP, MondrianBinCP, RobustRiskControl
 from bincp.cli._arguments import OUTPUTS, add_command, add_key_argument, integer
 from bincp.cli._files import output_file, read_array
 from bincp.cli._report import Report
@@ -28,9 +29,15 @@ def add_predict(commands: Any) -> None:
         "draws.",
         "Example:\n  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy\n\n"
         "The sets are a boolean array (n, K); a .npz file holds it as `sets`. With labels\n"
-        f"the coverage is measured.\n\n{OUTPUTS}",
+        "the coverage is measured, or the false-negative rate for a rule of risk control.\n\n"
+        f"{OUTPUTS}",
     )
-    parser.add_argument("rule", type=Path, metavar="RULE", help="file from `bincp calibrate`")
+    parser.add_argument(
+        "rule",
+        type=Path,
+        metavar="RULE",
+        help="file from `bincp calibrate`, or from the method save of a calibrated object",
+    )
     parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file")
     parser.add_argument(
         "--out", type=Path, required=True, metavar="SETS", help=".npy or .npz file to write"
@@ -45,7 +52,8 @@ def add_predict(commands: Any) -> None:
         "--labels",
         type=Path,
         metavar="FILE",
-        help="true labels (n,), integers in [0, K); a .npz file holds `labels` or one array",
+        help="true labels (n,), integers in [0, K), or for a rule of risk control booleans (n, K); "
+        "a .npz file holds `labels` or one array",
     )
     add_key_argument(parser, "scores, or counts with --counts")
 
@@ -67,7 +75,7 @@ def _predict(arguments: argparse.Namespace) -> Report:
         sets = rule.predict_set(scores)
     data = _sets_data(sets)
     if arguments.labels is not None:
-        data["coverage"] = metrics.coverage(sets, read_array(arguments.labels, None, "labels"))
+        data |= _quality(rule, sets, read_array(arguments.labels, None, "labels"))
     replace_file(target, lambda stream: _save_sets(stream, sets, target.suffix))
     lines = [
         f"{key.replace('_', ' '):<18}{value if isinstance(value, int) else f'{value:.4g}'}"
@@ -86,6 +94,17 @@ def _sets_data(sets: npt.NDArray[np.bool_]) -> dict[str, Any]:
         "singleton_rate": metrics.singleton_rate(sets),
         "empty_rate": metrics.empty_rate(sets),
     }
+
+
+def _quality(
+    rule: BinCP | MondrianBinCP | RobustRiskControl,
+    sets: npt.NDArray[np.bool_],
+    labels: npt.NDArray[Any],
+) -> dict[str, Any]:
+    """Return the measured coverage, or the mean loss where points have sets of labels."""
+    if isinstance(rule, RobustRiskControl):
+        return {"false_negative_rate": float(metrics.false_negative_rate(sets, labels).mean())}
+    return {"coverage": metrics.coverage(sets, labels)}
 
 
 def _save_sets(stream: BinaryIO, sets: npt.NDArray[np.bool_], suffix: str) -> None:

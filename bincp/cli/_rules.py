@@ -4,8 +4,9 @@ from decimal import ROUND_FLOOR
 from pathlib import Path
 from typing import Any
 
-from bincp.calibration import BinCP, MondrianBinCP
+from bincp.calibration import BinCP, MondrianBinCP, RobustRiskControl
 from bincp.calibration._class_rules import ClassRules
+from bincp.calibration._risk_rule import RiskRule
 from bincp.calibration._storage import read
 from bincp.cli._report import rounded
 
@@ -20,12 +21,16 @@ _FITTED = (
     "certified_p",
 )
 
+_LOSSES = "no single p: each point's count of scores that reach tau was weighed by a loss"
 
-def load_rule(path: Path) -> BinCP | MondrianBinCP:
-    """Read a file of either kind."""
+
+def load_rule(path: Path) -> BinCP | MondrianBinCP | RobustRiskControl:
+    """Read a file of any kind."""
     rule, certificate = read(path)
     if isinstance(rule, ClassRules):
         return MondrianBinCP._with_rules(rule, certificate)
+    if isinstance(rule, RiskRule):
+        return RobustRiskControl._with_rule(rule, certificate)
     return BinCP._with_rule(rule, certificate)
 
 
@@ -73,7 +78,7 @@ def rule_text(rule: BinCP) -> str:
         f"calibrated on n = {rule.n_calibration_} points with m = {rule.n_samples_} scores each, "
         f"{rule.dtype_}\n"
         f"{_test_text(rule, f'k = {rule.min_count_}', f'tau = {rule.tau_!r}')}\n"
-        f"({', '.join(chain) or 'by losses of counts'})"
+        f"({', '.join(chain) or _LOSSES})"
     )
 
 

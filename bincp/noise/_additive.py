@@ -24,13 +24,16 @@ from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
 _LARGEST = {_noise.GAUSSIAN: 6.77, _noise.UNIFORM: 1.0, _noise.LAPLACE: 22.19}
 
 
-class _Additive(FlatSampler):
+class AdditiveSampler(FlatSampler):
+    """Noise that csrc/noise draws in float32."""
+
     def __init__(self, distribution: int, scale: float) -> None:
         self.distribution = distribution
         self.scale = float32_at_least(scale)
+        check_largest(self.scale * _LARGEST[distribution])
 
     def check(self, x: FloatArray) -> None:
-        check_largest(self.scale * _LARGEST[self.distribution])
+        """Take all inputs."""
 
     def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         _noise.add_noise(self.distribution, self.scale, *core_key(keys), sources, x, out)
@@ -40,21 +43,21 @@ class _Additive(FlatSampler):
 def _gaussian(smoothing: Gaussian) -> Sampler:
     if smoothing.grid is not None:
         return OffGridSampler(smoothing) if smoothing.off_grid else GridSampler(smoothing)
-    return _Additive(_noise.GAUSSIAN, smoothing.sigma)
+    return AdditiveSampler(_noise.GAUSSIAN, smoothing.sigma)
 
 
 @samples(Uniform)
 def _uniform(smoothing: Uniform) -> Sampler:
     if smoothing.grid is not None:
         return GridSampler(smoothing)
-    return _Additive(_noise.UNIFORM, smoothing.half_width)
+    return AdditiveSampler(_noise.UNIFORM, smoothing.half_width)
 
 
 @samples(Laplace)
 def _laplace(smoothing: Laplace) -> Sampler:
     if smoothing.grid is not None:
         return GridSampler(smoothing)
-    return _Additive(_noise.LAPLACE, smoothing.scale)
+    return AdditiveSampler(_noise.LAPLACE, smoothing.scale)
 
 
 class _Expp(WideSampler):

@@ -1,8 +1,12 @@
 """Noisy copies of inputs, for models of any kind."""
 
+import math
+from functools import partial
+
 import numpy as np
 
 from bincp._utils.arrays import ArrayLike, as_array
+from bincp._utils.threads import run_all, shares
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.noise._keys import (
     FloatArray,
@@ -15,6 +19,9 @@ from bincp.noise._keys import (
 )
 from bincp.noise._samplers import Sampler, check_inputs, noisy_dtype, sampler_of
 
+# Elements that a thread fills at least. Fewer would cost less than to start it.
+_THREAD_VALUES = 1 << 18
+
 
 def draw(
     smoothing: object,
@@ -24,6 +31,7 @@ def draw(
     phase: Phase,
     indices: ArrayLike | None = None,
     seed: int = 0,
+    n_threads: int = 1,
 ) -> FloatArray:
     """Draw smoothed copies of inputs, for models that are not torch models.
 
@@ -47,6 +55,9 @@ def draw(
     seed : int, optional
         In [0, 2**64). The guarantee is for adversaries who do not know the test noise: keep the
         seed from them.
+    n_threads : int, optional
+        Threads that share the rows, >= 1. They pay for large arrays only, of some 2**18 elements a
+        thread. The bits do not depend on it. A sampler from outside is called by one thread.
 
     Returns
     -------
@@ -129,15 +140,32 @@ def draw(
     number = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
     check_phase(phase)
     ids = check_indices(indices, len(x), phase)
-    return draw_from(sampler, x, number, phase=phase, ids=ids, seed=check_seed(seed))
+    n_threads = check_integer("n_threads", n_threads, low=1)
+    return draw_from(
+        sampler, x, number, phase=phase, ids=ids, seed=check_seed(seed), n_threads=n_threads
+    )
 
 
 def draw_from(
-    sampler: Sampler, x: FloatArray, n_samples: int, *, phase: Phase, ids: IntArray, seed: int
+    sampler: Sampler,
+    x: FloatArray,
+    n_samples: int,
+    *,
+    phase: Phase,
+    ids: IntArray,
+    seed: int,
+    n_threads: int = 1,
 ) -> FloatArray:
     """Draw from checked arguments."""
     out = np.empty((len(x), n_samples, *x.shape[1:]), dtype=noisy_dtype(x))
     sources, draws = np.divmod(np.arange(len(x) * n_samples), n_samples)
     rows = out.reshape(len(sources), *x.shape[1:])
-    sampler.fill(Keys(seed, phase, ids[sources], draws), sources, x, rows)
+    keys = Keys(seed, phase, ids[sources], draws)
+
+    def fill(part: slice) -> None:
+        sampler.fill(keys[part], sources[part], x, rows[part])
+
+    least = _THREAD_VALUES // max(math.prod(x.shape[1:]), 1)
+    parts = shares(len(rows), n_threads if sampler.shared else 1, least)
+    run_all([partial(fill, part) for part in parts])
     return out

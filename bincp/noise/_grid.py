@@ -11,8 +11,8 @@ from bincp.noise._samplers import FlatSampler, chunks
 from bincp.smoothing import Gaussian
 from bincp.smoothing._additive import OnGrid
 
-_MAX_POINT = 2**20  # so that sums with the noise are exact in float32
-_ROUNDING = 2.0**-22  # of the size of an input: what makes it a grid point in float32
+MAX_POINT = 2**20  # so that sums with the noise are exact in float32
+ROUNDING = 2.0**-22  # of the size of an input: what makes it a grid point in float32
 _GREY_LEVELS = 255
 _MAX_OFF_GRID = 2**20  # elements, over which the error of each adds up
 
@@ -71,8 +71,8 @@ class GridSampler(FlatSampler):
                 steps = x[rows].astype(np.float64) * self.grid
                 points = np.rint(steps)
                 size = np.abs(points)
-                near = np.abs(steps - points) <= _ROUNDING * np.maximum(size, 1)
-            bad[rows] = ~(near & (size <= _MAX_POINT))  # NaN is neither
+                near = np.abs(steps - points) <= ROUNDING * np.maximum(size, 1)
+            bad[rows] = ~(near & (size <= MAX_POINT))  # NaN is neither
         if bad.any():
             raise ValueError(
                 f"`x` must be multiples of 1/{self.grid}, up to 2**20/{self.grid}, for "
@@ -107,7 +107,7 @@ class OffGridSampler(FlatSampler):
             raise ValueError(
                 f"`x` must have at most 2**20 elements an input for {self.name}, got {x[0].size}"
             )
-        bad = ~(np.abs(x) <= _MAX_POINT / self.grid)
+        bad = ~(np.abs(x) <= MAX_POINT / self.grid)
         if bad.any():
             raise ValueError(
                 f"`x` must be at most 2**20/{self.grid} in size for {self.name}, "

@@ -114,6 +114,8 @@ def register(
 class _OutsideSampler(Sampler):
     """A registered function, whose results are checked before they are used."""
 
+    shared = False  # Python code that need not be safe to call from several threads
+
     def __init__(self, function: RowSampler, smoothing: object) -> None:
         self.function, self.smoothing = function, smoothing
 

@@ -1,5 +1,6 @@
 """The sampler of a smoothing scheme: how it makes noisy rows from inputs and keys."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
@@ -16,6 +17,7 @@ class Sampler(ABC):
     """How one smoothing scheme makes noisy rows from inputs and keys; it keeps no state."""
 
     dtypes: tuple[str, ...] = ("float32", "float64")  # of inputs
+    shared: bool = True  # whether several threads may fill rows at once
 
     @abstractmethod
     def check(self, x: FloatArray) -> None:
@@ -133,13 +135,19 @@ def noisy_dtype(x: npt.NDArray[Any]) -> np.dtype[Any]:
 
 def check_inputs(sampler: Sampler, x: npt.NDArray[Any]) -> None:
     """Refuse inputs that cannot be smoothed at all, or not by this scheme."""
-    if x.dtype.name not in sampler.dtypes or not x.dtype.isnative:
-        half = x.dtype == np.float16
+    check_form(sampler, x.dtype.name if x.dtype.isnative else str(x.dtype), x.shape)
+    sampler.check(x)
+
+
+def check_form(sampler: Sampler, dtype: str, shape: tuple[int, ...]) -> None:
+    """Refuse inputs of a dtype or shape that cannot be smoothed."""
+    if dtype not in sampler.dtypes:
+        half = dtype == "float16"
         hint = "noise of 16 bits has no tails" if half else "use x.astype(np.float32) or x.float()"
         known = " or ".join(sampler.dtypes)
-        raise ValueError(f"`x` must be {known} ({hint}), got {x.dtype}")
-    if x.ndim < 2 or x.size == 0:
-        raise ValueError(f"`x` must have shape (n, ...) and not be empty, got {x.shape}")
-    if x.size // len(x) > _noise.MAX_LENGTH:
-        raise ValueError(f"`x` must have fewer than 2**34 elements an input, got {x.shape}")
-    sampler.check(x)
+        raise ValueError(f"`x` must be {known} ({hint}), got {dtype}")
+    if len(shape) < 2 or 0 in shape:
+        cure = "; one input alone is x[None]" if len(shape) == 1 and 0 not in shape else ""
+        raise ValueError(f"`x` must have shape (n, ...) and not be empty, got {shape}{cure}")
+    if math.prod(shape[1:]) > _noise.MAX_LENGTH:
+        raise ValueError(f"`x` must have fewer than 2**34 elements an input, got {shape}")

@@ -2,8 +2,13 @@
 
 The noise is keyed by (seed, phase, input id, draw), see `bincp.noise`, and depends neither on the
 batch size, nor on the order of the inputs, nor on the device. The scores may, through the model:
-the last bits of a matrix product often depend on the shape of the batch. Noise is drawn on the CPU,
-in float32, and copied to the device, while the device works on the batch before.
+the last bits of a matrix product often depend on the shape of the batch.
+
+Gaussian, Laplace and Uniform noise, with or without a grid, is drawn where the model is: on CUDA by
+Triton kernels if triton is installed, while the model works on the batch before, and on other
+devices by torch operations. Its bits are those of the C code that draws on the CPU, which is
+compared when a device first draws; a device that gives other bits does not draw. Inputs that are on
+the device stay there. All other noise is drawn on the CPU and copied.
 
 All functions here may be called from several threads at once; `sample_scores` and
 `RobustClassifier` say which changes of shared objects must wait.

@@ -1,5 +1,6 @@
 """Prediction sets from a model in one object: sample, calibrate, count, decide."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -25,9 +26,11 @@ from bincp.sampling._rules import (
     Rule,
     RuleSettings,
     calibrate,
+    check_fitted,
     check_rule,
     classes_of,
     is_calibrated,
+    snapshot,
 )
 from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
@@ -79,10 +82,11 @@ class RobustClassifier:
     ball : Ball
         The perturbations to withstand, in the units of the tensor that gets the noise.
     rule : BinCP or MondrianBinCP, optional
-        The decision rule, in place of its settings: a `BinCP` or an object with its attributes and
-        its methods `calibrate`, `predict_set_from_counts` and `sequential_rule`; or a
-        `MondrianBinCP`, which covers each class. Its certificate
-        must be that of `smoothing` and `ball`. A rule that is calibrated already, such as one that
+        The decision rule, in place of its settings: a `BinCP`, or a `MondrianBinCP`, which covers
+        each class, or an object with the methods `calibrate`, `predict_set_from_counts` and
+        `sequential_rule` of `BinCP`, its `certificate_description` and its fitted attributes; where
+        all draws are counted, `boundaries_` is None. Its certificate must be that of `smoothing`
+        and `ball`. A rule that is calibrated already, such as one that
         `BinCP.load` read, predicts at once; `model` and `score` must then be those of its
         calibration, which the rule does not know. `calibrate` calibrates this very object.
     n_samples : int
@@ -124,8 +128,10 @@ class RobustClassifier:
     the guarantee of each input, but an adversary may have seen the noise: give each its own seed.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. The
-    module is in evaluation mode until the last of them is done. No thread may calibrate, or change
-    the module (its weights, mode or device), while another one predicts.
+    module is in evaluation mode until the last of them is done. A rule may be calibrated meanwhile:
+    each call of `predict` keeps to the `BinCP` or `MondrianBinCP` that it found at its start. No
+    thread may calibrate a rule of another class, or change the module (its weights, mode or
+    device), while another one predicts.
 
     Examples
     --------
@@ -340,9 +346,10 @@ class RobustClassifier:
             As in `sample_scores`; if `sequential` or `curtail` does not fit the rule, as above; or
             if `looks` is not "doubling" or increasing numbers from 1 on.
         """
-        rule = self.rule  # one for the whole call, also if another is assigned meanwhile
+        rule = snapshot(self._rule)  # also if it is calibrated or another is assigned meanwhile
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
+        check_fitted(rule)
         assert rule.n_test_samples_ is not None  # calibrated on samples
         boundaries = _boundaries(rule, sequential, curtail)
         schedule = check_looks(looks if curtail else [rule.n_test_samples_], rule.n_test_samples_)
@@ -357,10 +364,10 @@ class RobustClassifier:
         job = Job.of(
             self.model, x, self.smoothing, n_samples, self._options, phase=phase, indices=indices
         )
-        dim = getattr(self.ball, "dim", None)
-        if dim is not None and job.x.size != dim * len(job.x):
+        dim, shape = getattr(self.ball, "dim", None), tuple(job.x.shape)
+        if dim is not None and math.prod(shape[1:]) != dim:
             raise ValueError(
-                f"`x` must have {dim} elements an input, as {self.ball}, got shape {job.x.shape}"
+                f"`x` must have {dim} elements an input, as {self.ball}, got shape {shape}"
             )
         return job if indices is not None else replace(job, ids=self._new_ids(phase, len(job.x)))
 

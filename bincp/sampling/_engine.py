@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from bincp._utils.arrays import ArrayLike, as_counts
 from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.calibration._sequential import Tests
 from bincp.noise._keys import IntArray, score_numbers
-from bincp.sampling._jobs import Job, Model, integers
+from bincp.sampling._jobs import Inputs, Job, Model, integers, is_wide
 from bincp.sampling._looks import Looks, until_next_look
 from bincp.sampling._modes import evaluation_mode
 
@@ -214,32 +214,68 @@ def _batches(
 def _launched(job: Job, what: _Draws) -> Iterator[tuple[IntArray, IntArray, torch.Tensor]]:
     """Yield the scores of each batch, not yet waited for if the device works on its own.
 
-    The noise of the next batch is drawn before the scores are handed out, so that the CPU draws
-    while the device computes.
+    The noise of the next batch is drawn before the scores are handed out: by the CPU while the
+    device computes, or by the device, which may draw while it evaluates the model.
     """
-    upcoming = ((*rows, noisy(job, *rows, job.x)) for rows in what.batches(job.batch_size))
+    beside = _stream_beside(job)
+    upcoming = (_drawn(job, *rows, beside) for rows in what.batches(job.batch_size))
     current = next(upcoming, None)
     while current is not None:
-        sources, draws, inputs = current
-        scores = scores_of(job, inputs.to(job.device, non_blocking=True), sources, draws)
+        if current.ready is not None:
+            now = torch.cuda.current_stream(job.device)
+            now.wait_event(current.ready)
+            current.inputs.record_stream(now)  # its memory belongs to the other stream
+        inputs = current.inputs.to(job.device, non_blocking=True)
+        sources, draws = current.sources, current.draws
+        scores = scores_of(job, inputs, sources, draws)
         current = next(upcoming, None)
         yield sources, draws, scores
 
 
-def noisy(
-    job: Job, sources: IntArray, draws: IntArray, x: npt.NDArray[np.floating[Any]]
-) -> torch.Tensor:
+class _Drawn(NamedTuple):
+    """Noisy inputs, and the event after which they are there if it must be waited for."""
+
+    sources: IntArray
+    draws: IntArray
+    inputs: torch.Tensor
+    ready: Any
+
+
+def _stream_beside(job: Job) -> Any:
+    """Return a stream to draw noise on while the model computes on its own, None if there is none.
+
+    All that was launched before, such as copies of the inputs, comes first.
+    """
+    if job.device_sampler is None or job.device.type != "cuda":
+        return None
+    stream: Any = torch.cuda.Stream(job.device)  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream(job.device))
+    return stream
+
+
+def _drawn(job: Job, sources: IntArray, draws: IntArray, beside: Any) -> _Drawn:
+    if beside is None:
+        return _Drawn(sources, draws, noisy(job, sources, draws, job.x), None)
+    with torch.cuda.stream(beside):
+        inputs = noisy(job, sources, draws, job.x)
+        return _Drawn(sources, draws, inputs, beside.record_event())
+
+
+def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> torch.Tensor:
     """Return draws of inputs `x`, which are those of the job or take their place."""
+    keys = job.keys(sources, draws)
+    if job.device_sampler is not None:
+        return job.device_sampler.rows(keys, sources, x)
     # A fresh tensor each time: the model may keep it, and a copy to the device may still read it.
-    dtype = torch.float64 if job.x.dtype == np.float64 else torch.float32
     rows = torch.empty(
-        (len(sources), *job.x.shape[1:]),
-        dtype=dtype,
+        (len(sources), *x.shape[1:]),
+        dtype=torch.float64 if is_wide(x) else torch.float32,
         device="cpu",
         pin_memory=job.device.type == "cuda",
     )
+    assert isinstance(x, np.ndarray)  # tensors are kept for devices that draw
     first, last = sources[0], sources[-1] + 1
-    job.sampler.fill(job.keys(sources, draws), sources - first, x[first:last], rows.numpy())
+    job.sampler.fill(keys, sources - first, x[first:last], rows.numpy())
     return rows
 
 

@@ -41,8 +41,8 @@ def sample_scores(
         each of its submodules gets its own mode back afterwards; no gradients are recorded. An
         exported program or a frozen script module keeps the mode in which it was made.
     x : tensor or array (n, ...)
-        Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor on
-        another device is copied to the CPU, where the noise is drawn.
+        Inputs, float32 or float64, before any normalisation (see `NormalizedModel`). A tensor where
+        the model is stays there if its noise is drawn there, see `bincp.sampling`.
     smoothing : Smoothing
         The smoothing scheme, one of `bincp.smoothing`. `bincp.noise.draw` says which inputs each
         takes.

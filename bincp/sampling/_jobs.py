@@ -1,8 +1,8 @@
 """The checked arguments of one sampling run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,13 @@ from bincp._utils.arrays import ArrayLike, as_array, is_tensor
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.noise import _keys
+from bincp.noise._device import DeviceSampler, check_tensor, device_sampler
 from bincp.noise._keys import IntArray, Keys, Phase
 from bincp.noise._samplers import Sampler, check_inputs, sampler_of
 from bincp.sampling._scoring import Score, Scoring, scoring_of
+
+Inputs: TypeAlias = Any
+"""Checked inputs: an array of the host, or a tensor where the noise is drawn."""
 
 Model: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 """A torch.nn.Module or another callable: a batch (b, ...) to logits (b, K)."""
@@ -52,8 +56,9 @@ class Job:
     """Validated arguments of one sampling run."""
 
     model: Model
-    x: npt.NDArray[np.floating[Any]]
+    x: Inputs
     sampler: Sampler
+    device_sampler: DeviceSampler | None  # where the device of the model draws the noise
     n_samples: int
     phase: Phase
     ids: IntArray
@@ -99,25 +104,37 @@ class Job:
         indices: ArrayLike | None = None,
     ) -> Self:
         """Check the inputs and their ids, which are positions by default; the rest is checked."""
-        inputs = _host_inputs(x)
-        sampler = sampler_of(smoothing)
-        check_inputs(sampler, inputs)
+        place = _place(model, x, options.device)
+        sampler, on_device = sampler_of(smoothing), device_sampler(smoothing, place)
+        if on_device is not None and _is_at(place, x):
+            inputs: Inputs = x.detach()
+            check_tensor(sampler, inputs)
+        else:
+            inputs = _host_inputs(x)
+            check_inputs(sampler, inputs)
         _keys.check_phase(phase)
         ids = _keys.check_indices(_on_host("indices", indices), len(inputs), phase)
         _check_dtypes(model, inputs)
+        if isinstance(model, torch.nn.Module) and options.device is not None:
+            model.to(options.device)
         return cls(
             model=model,
             x=inputs,
             sampler=sampler,
+            device_sampler=on_device,
             n_samples=n_samples,
             phase=phase,
             ids=ids,
             score=options.score,
             batch_size=options.batch_size,
             seed=options.seed,
-            device=_place(model, x, options.device),
+            device=place,
             progress=options.progress,
         )
+
+    def on_host(self) -> Self:
+        """Return the same run with its inputs in an array of the host."""
+        return self if isinstance(self.x, np.ndarray) else replace(self, x=_host_inputs(self.x))
 
     def keys(self, sources: IntArray, draws: IntArray) -> Keys:
         """Return the keys of some draws of inputs."""
@@ -130,18 +147,19 @@ def _checked_device(device: object) -> torch.device:
         raise TypeError(f"`device` must be a torch.device or a str, got {device!r}")
     try:
         place = torch.device(device)
-        kept = float(torch.ones(1, device="cpu").to(place).to("cpu"))
+        moved = torch.ones(1, device="cpu").to(place)
+        kept = float(moved.to("cpu"))
     except (RuntimeError, AssertionError, ImportError) as error:
         raise ValueError(
             f"`device` must be a torch device that exists and holds data, got {device!r}: {error}"
         ) from None
     if kept != 1:
         raise ValueError(f"`device` must hold data, got {device!r}, which turned 1 into {kept}")
-    return place
+    return moved.device  # with its number
 
 
 def _place(model: Model, x: object, device: torch.device | None) -> torch.device:
-    """Return where to evaluate, and move a module there if it was said where."""
+    """Return where to evaluate."""
     if not isinstance(model, torch.nn.Module):
         given = x.device if isinstance(x, torch.Tensor) else torch.device("cpu")
         return given if device is None else device
@@ -149,24 +167,32 @@ def _place(model: Model, x: object, device: torch.device | None) -> torch.device
     if any(place.type == "meta" for place in places):
         raise ValueError("`model` must hold its weights, got some on the device 'meta'")
     if device is not None:
-        model.to(device)
         return device
     if places:
         return places[0]
     return x.device if isinstance(x, torch.Tensor) else torch.device("cpu")
 
 
-def _check_dtypes(model: Model, inputs: npt.NDArray[Any]) -> None:
+def _is_at(place: torch.device, x: object) -> TypeGuard[torch.Tensor]:
+    return isinstance(x, torch.Tensor) and x.device == place and x.layout == torch.strided
+
+
+def _check_dtypes(model: Model, inputs: Inputs) -> None:
     """Refuse float64 inputs of a float32 module here: torch names neither."""
     if not isinstance(model, torch.nn.Module):
         return
     for parameter in model.parameters():
-        if parameter.dtype == torch.float32 and inputs.dtype == np.float64:
+        if parameter.dtype == torch.float32 and is_wide(inputs):
             raise ValueError(
                 "`x` must have the dtype of the model's parameters, float32, got float64; "
                 "use x.astype(np.float32) or x.float()"
             )
         return
+
+
+def is_wide(inputs: Inputs) -> bool:
+    """Say if inputs are float64, as their noisy copies are then."""
+    return inputs.dtype in (np.float64, torch.float64)
 
 
 def integers(name: str, value: ArrayLike) -> IntArray:

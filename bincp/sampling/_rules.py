@@ -1,5 +1,6 @@
 """The decision rule of a classifier: its interface, its settings, the check of its certificate."""
 
+import copy
 from typing import Any, Protocol, TypedDict
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
-from bincp.calibration import MondrianBinCP
+from bincp.calibration import BinCP, MondrianBinCP
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
 
@@ -26,6 +27,15 @@ class RuleSettings(TypedDict, total=False):
 
 
 _METHODS = ("calibrate", "predict_set_from_counts", "sequential_rule")
+_FITTED = (
+    "tau_",
+    "min_count_",
+    "n_samples_",
+    "n_test_samples_",
+    "n_classes_",
+    "dtype_",
+    "boundaries_",
+)
 
 
 class Rule(Protocol):
@@ -79,6 +89,28 @@ def is_calibrated(rule: Rule) -> bool:
     return getattr(rule, "min_count_", None) is not None
 
 
+def snapshot(rule: Rule) -> Rule:
+    """Return a rule that another thread cannot calibrate: one whole rule for one prediction.
+
+    Objects of other classes are taken as they are, for only they know how to be copied.
+    """
+    return copy.copy(rule) if isinstance(rule, BinCP | MondrianBinCP) else rule
+
+
+def check_fitted(rule: Any) -> None:
+    """Refuse a calibrated rule of another class without an attribute that prediction reads.
+
+    Nothing stands in for one: without `boundaries_` a rule that stops early would be taken for one
+    that counts all draws, and lose its level.
+    """
+    missing = [name for name in _FITTED if not hasattr(rule, name)]
+    if missing:
+        raise TypeError(
+            f"`rule` must have the attributes {', '.join(_FITTED)} of BinCP once it is calibrated, "
+            f"got {type(rule).__name__} without {', '.join(missing)}"
+        )
+
+
 def check_rule(rule: Any, certificate: Certificate) -> None:
     """Refuse a rule of another kind, of exact probabilities, or of another certificate."""
     missing = [name for name in _METHODS if not callable(getattr(rule, name, None))]
@@ -89,6 +121,8 @@ def check_rule(rule: Any, certificate: Certificate) -> None:
         )
     if getattr(rule, "tau_", None) is not None and not is_calibrated(rule):
         raise ValueError("`rule` must be calibrated on sampled scores, got exact probabilities")
+    if is_calibrated(rule):
+        check_fitted(rule)
     own, wanted = rule.certificate_description, certificate.describe()
     for part in ("smoothing", "ball"):
         if own.get(part) != wanted[part]:

@@ -4,9 +4,9 @@
  * one towards the centre t exp(shift) where that is at most 1/2, and else exp(-shift) / (4 t) beyond the
  * centre. exp(shift / 2) is applied twice, because exp(shift) leaves the range of doubles where the
  * product with a small t does not; t is scaled by 2^54 for the same reason. The exponentials are made
- * once a call. Each has a margin of 6 units of 2^-53: 2.4 for its own error, one for the product with
- * the margin, one for the product or quotient in which it is used, and the rest to spare. So an element
- * has no error term but that of a subnormal result.
+ * once a call. Each has a margin of 6 units of 2^-53: 2.4 for its own error (EXP_UNITS), one for the
+ * product with the margin, one for the product or quotient in which it is used, and the rest to spare.
+ * So an element has no error term but that of a subnormal result.
  */
 #include "certificates/laplace.h"
 
@@ -117,12 +117,12 @@ static ALWAYS_INLINE void fill(const double *restrict p, size_t n, factors by,
     }
 }
 
-CLONES_V4 static void fill_lower(const double *p, size_t n, factors by, double *out)
+CLONES_V4 static void fill_laplace_lower(const double *p, size_t n, factors by, double *out)
 {
     fill(p, n, by, out, lower);
 }
 
-CLONES_V4 static void fill_upper(const double *p, size_t n, factors by, double *out)
+CLONES_V4 static void fill_laplace_upper(const double *p, size_t n, factors by, double *out)
 {
     fill(p, n, by, out, upper);
 }
@@ -133,7 +133,7 @@ void bincp_laplace_lower_fill(const double *p, size_t n, const void *params, dou
     if (shift == 0.0) {
         fill_unmoved(p, n, out);
     } else {
-        fill_lower(p, n, factors_of(shift), out);
+        fill_laplace_lower(p, n, factors_of(shift), out);
     }
 }
 
@@ -143,6 +143,6 @@ void bincp_laplace_upper_fill(const double *p, size_t n, const void *params, dou
     if (shift == 0.0) {
         fill_unmoved(p, n, out);
     } else {
-        fill_upper(p, n, factors_of(shift), out);
+        fill_laplace_upper(p, n, factors_of(shift), out);
     }
 }

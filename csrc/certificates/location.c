@@ -22,6 +22,7 @@
 
 #include "numerics/constants.h"
 #include "numerics/double_double.h"
+#include "numerics/functions.h"
 
 /* Roundings of a subnormal tail, of half a unit each. */
 #define SUBNORMAL_STEP (2.0 * TRUE_MIN)
@@ -67,12 +68,12 @@ static double above(double t, double step)
 /* exp(-x) for the mass of a tail, where x is within `error`. */
 static double exp_below(double x, double error)
 {
-    return below(exp(-(x + error)), EXP_STEP);
+    return below(exp_of(-(x + error)), EXP_STEP);
 }
 
 static double exp_above(double x, double error)
 {
-    return above(exp(-(x - error)), EXP_STEP);
+    return above(exp_of(-(x - error)), EXP_STEP);
 }
 
 static double lower(double p, const void *params, out_fn out, in_fn in)
@@ -119,7 +120,7 @@ typedef struct known_tail {
 
 static double tail_quantile(known_tail known, const void *params, double t, int side)
 {
-    const double depth = -log(t);
+    const double depth = -log_of(t);
     const double start = known.start(fmax(depth - LOG_2, 0.0), params);
     return bincp_solve(known.curve, params, depth, 2.0 * UNIT_ROUNDOFF * depth, start, side);
 }
@@ -150,17 +151,17 @@ static tail known_in(known_tail known, double t, double shift, const void *param
 static double expp_start(double depth, const void *params)
 {
     const bincp_expp *law = params;
-    if (exp(depth) < law->power) {
-        return -law->gamma * expm1(-depth);
+    if (exp_of(depth) < law->power) {
+        return -law->gamma * expm1_of(-depth);
     }
-    return fmin(depth * law->gamma, pow(depth, 1.0 / law->power));
+    return fmin(depth * law->gamma, pow_of(depth, 1.0 / law->power));
 }
 
 static double sech_start(double depth, const void *params)
 {
     const bincp_sech *law = params;
     const double q = depth / law->alpha;
-    return fmin(depth / (2.0 * law->norm), 0.5 * q + log1p(sqrt(-expm1(-q))));
+    return fmin(depth / (2.0 * law->norm), 0.5 * q + log1p_of(sqrt(-expm1_of(-q))));
 }
 
 static const known_tail expp_known = {bincp_expp_tail, expp_start};
@@ -223,15 +224,15 @@ curve bincp_pareto_position(double z, const void *params)
     const double beta = 1.0 / law.gamma;
     double value, slope, bend;
     if (z > 40.0) {
-        value = beta * (z - log(law.gamma) - law.kappa);
+        value = beta * (z - log_of(law.gamma) - law.kappa);
         slope = beta;
         bend = 0.0;
     } else {
-        const double w = exp(-z), u = -expm1(-z);
-        const double log_m = law.gamma * (w < 0.5 ? log1p(-w) : log(u));
-        const double m = exp(log_m), v = -expm1(log_m);
+        const double w = exp_of(-z), u = -expm1_of(-z);
+        const double log_m = law.gamma * (w < 0.5 ? log1p_of(-w) : log_of(u));
+        const double m = exp_of(log_m), v = -expm1_of(log_m);
         value = m <= 0.5 ? u * pareto_near(law.gamma, m)
-                         : beta * (-log(v) - law.kappa - pareto_far(beta, v));
+                         : beta * (-log_of(v) - law.kappa - pareto_far(beta, v));
         slope = w / v;
         bend = u > 0.0 ? law.gamma * (m / u) * slope - 1.0 : -1.0;
     }
@@ -242,13 +243,13 @@ curve bincp_pareto_position(double z, const void *params)
 /* A z on the given side of the tail that is at `x`. */
 static double pareto_depth(const bincp_pareto *law, double x, int side)
 {
-    const double far = law->gamma * x + log(law->gamma) + law->kappa;
+    const double far = law->gamma * x + log_of(law->gamma) + law->kappa;
     return bincp_solve(bincp_pareto_position, law, x, 0.0, fmax(fmin(x, far), 0.5 * x), side);
 }
 
 static curve pareto_at(const bincp_pareto *law, double t)
 {
-    return bincp_pareto_position(t < 0.25 ? -log(2.0 * t) : -log1p(2.0 * t - 1.0), law);
+    return bincp_pareto_position(t < 0.25 ? -log_of(2.0 * t) : -log1p_of(2.0 * t - 1.0), law);
 }
 
 static double pareto_out(double t, const void *params)
@@ -261,7 +262,7 @@ static double pareto_out(double t, const void *params)
     }
     const curve at = pareto_at(law, t);
     const double x = sum_above(sum_above(at.value, at.error), fmin(shift, FAR_SHIFT));
-    return below(0.5 * exp(-pareto_depth(law, x, 1)), EXP_STEP);
+    return below(0.5 * exp_of(-pareto_depth(law, x, 1)), EXP_STEP);
 }
 
 static tail pareto_in(double t, const void *params)
@@ -275,9 +276,9 @@ static tail pareto_in(double t, const void *params)
     const curve at = pareto_at(law, t);
     const double x = sum_below(sum_below(at.value, -at.error), -fmin(shift, FAR_SHIFT));
     if (x >= 0.0) {
-        return (tail){above(0.5 * exp(-pareto_depth(law, x, -1)), EXP_STEP), 0};
+        return (tail){above(0.5 * exp_of(-pareto_depth(law, x, -1)), EXP_STEP), 0};
     }
-    return (tail){below(0.5 * exp(-pareto_depth(law, -x, 1)), EXP_STEP), 1};
+    return (tail){below(0.5 * exp_of(-pareto_depth(law, -x, 1)), EXP_STEP), 1};
 }
 
 BOUNDS(pareto)
@@ -293,12 +294,12 @@ curve bincp_half_power_log_mass(double c, const void *params)
         for (int n = 17; n >= 3; --n) {
             sum = 1.0 + c / n * sum;
         }
-        value = 2.0 * log(c) - LOG_2 - c + log(sum);
+        value = 2.0 * log_of(c) - LOG_2 - c + log_of(sum);
         slope = 2.0 / (c * sum);
     } else {
-        const double mass = c < 50.0 ? 1.0 - (1.0 + c) * exp(-c) : 1.0;
-        value = log(mass);
-        slope = c * exp(-c) / mass;
+        const double mass = c < 50.0 ? 1.0 - (1.0 + c) * exp_of(-c) : 1.0;
+        value = log_of(mass);
+        slope = c * exp_of(-c) / mass;
     }
     return (curve){value, slope, 1.0 / c - 1.0 - slope, UNIT_ROUNDOFF * (16.0 + 4.0 * fabs(value))};
 }
@@ -324,7 +325,7 @@ static double debye_near(double c)
 /* int_c^inf t / (exp(t) - 1) dt for c > 2. */
 static double debye_far(double c)
 {
-    const double decay = exp(-c);
+    const double decay = exp_of(-c);
     double power = 1.0, sum = 0.0;
     for (int n = 1; n <= 20; ++n) {
         power *= decay;
@@ -338,18 +339,18 @@ curve bincp_half_power_edge(double c, const void *params)
     (void)params;
     if (c > 50.0) {
         const double error = 4.0 * UNIT_ROUNDOFF * HALF_RANGE;
-        return (curve){HALF_RANGE, 100.0 * exp(-50.0), -1.0, error};
+        return (curve){HALF_RANGE, 100.0 * exp_of(-50.0), -1.0, error};
     }
     const double value = c <= 2.0 ? 2.0 * debye_near(c) : HALF_RANGE - 2.0 * debye_far(c);
-    const double ratio = c > 0.0 ? c / expm1(c) : 1.0;
-    const double bend = c > 1e-3 ? 1.0 / c + 1.0 / expm1(-c) : -0.5;
+    const double ratio = c > 0.0 ? c / expm1_of(c) : 1.0;
+    const double bend = c > 1e-3 ? 1.0 / c + 1.0 / expm1_of(-c) : -0.5;
     return (curve){value, 2.0 * ratio, bend, 12.0 * UNIT_ROUNDOFF * value};
 }
 
 curve bincp_half_power_log_rest(double c, const void *params)
 {
     (void)params;
-    const double value = c - log1p(c);
+    const double value = c - log1p_of(c);
     return (curve){value, c / (1.0 + c), 1.0 / (c * (1.0 + c)), 4.0 * UNIT_ROUNDOFF * c};
 }
 
@@ -357,15 +358,15 @@ curve bincp_half_power_log_position(double c, const void *params)
 {
     (void)params;
     const double rho = c <= 2.0 ? 0.5 * HALF_RANGE - debye_near(c) : debye_far(c);
-    const double value = -log(2.0 * rho), slope = c > 0.0 ? c / (expm1(c) * rho) : 1.0 / rho;
+    const double value = -log_of(2.0 * rho), slope = c > 0.0 ? c / (expm1_of(c) * rho) : 1.0 / rho;
     return (curve){value, slope, slope - 1.0, UNIT_ROUNDOFF * (32.0 + 4.0 * fabs(value))};
 }
 
 /* The solution of (1 + c) exp(-c) = v, roughly. */
 static double half_power_start(double v)
 {
-    const double depth = -log(v);
-    return depth + log1p(depth + log1p(depth));
+    const double depth = -log_of(v);
+    return depth + log1p_of(depth + log1p_of(depth));
 }
 
 /* A c on the given side of the one that belongs to the tail t. The equation is that of the logarithm
@@ -374,14 +375,14 @@ static double half_power_from_tail(double t, int side)
 {
     const double w = 2.0 * t;
     if (w < 0.5) {
-        const double small = sqrt(w) * 1.4142135623730951, target = log(w);
+        const double small = sqrt(w) * 1.4142135623730951, target = log_of(w);
         return bincp_solve(bincp_half_power_log_mass, NULL, target,
                            2.0 * UNIT_ROUNDOFF * fabs(target), small * (1.0 + small / 3.0), side);
     }
     if (w == 1.0) {
         return INFINITY;
     }
-    const double target = -log(1.0 - w);
+    const double target = -log_of(1.0 - w);
     return bincp_solve(bincp_half_power_log_rest, NULL, target, 2.0 * UNIT_ROUNDOFF * target,
                        half_power_start(1.0 - w), side);
 }
@@ -398,7 +399,7 @@ static double half_power_from_edge(double edge, int side)
     if (position <= 0.0) {
         return INFINITY;
     }
-    const double target = -log(position);
+    const double target = -log_of(position);
     return bincp_solve(bincp_half_power_log_position, NULL, target,
                        4.0 * UNIT_ROUNDOFF * (1.0 + fabs(target)),
                        half_power_start(fmin(0.5 * position, 1.0)), side);

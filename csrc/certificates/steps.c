@@ -91,7 +91,7 @@ double bincp_steps_upper(double p, const void *params)
     return upper(p, counts_of(params));
 }
 
-CLONES_V4 static void fill_lower(const double *restrict p, size_t n, counts of,
+CLONES_V4 static void fill_steps_lower(const double *restrict p, size_t n, counts of,
                                  double *restrict out)
 {
     for (size_t i = 0; i < n; ++i) {
@@ -99,7 +99,7 @@ CLONES_V4 static void fill_lower(const double *restrict p, size_t n, counts of,
     }
 }
 
-CLONES_V4 static void fill_upper(const double *restrict p, size_t n, counts of,
+CLONES_V4 static void fill_steps_upper(const double *restrict p, size_t n, counts of,
                                  double *restrict out)
 {
     for (size_t i = 0; i < n; ++i) {
@@ -109,10 +109,10 @@ CLONES_V4 static void fill_upper(const double *restrict p, size_t n, counts of,
 
 void bincp_steps_lower_fill(const double *p, size_t n, const void *params, double *out)
 {
-    fill_lower(p, n, counts_of(params), out);
+    fill_steps_lower(p, n, counts_of(params), out);
 }
 
 void bincp_steps_upper_fill(const double *p, size_t n, const void *params, double *out)
 {
-    fill_upper(p, n, counts_of(params), out);
+    fill_steps_upper(p, n, counts_of(params), out);
 }

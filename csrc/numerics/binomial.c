@@ -34,10 +34,13 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "numerics/functions.h"
+
 #define TWO_PI 6.28318530717958647693
 /* Below this variance m p (1-p) the series is faster than the continued fraction (flat from 100 to
  * 900). */
 #define SERIES_VARIANCE 300.0
+#define LOG_STEP_ETA (-34.538776394910684) /* of BINCP_CP_STEP_ETA */
 /* A fourth-order step from a residual this small (in units of the curvature) errs by less than
  * the rounding of the tail. */
 #define RESIDUAL 2e-4
@@ -68,11 +71,26 @@ static double stirling_remainder(double n)
     return r * (1.0 / 12 - t * (1.0 / 360 - t * (1.0 / 1260 - t * high_order)));
 }
 
+/* log w for a normal w, off by |log w| + 1.1 units of 1. */
+static double quick_log(double w)
+{
+    return log_scaled(split(w));
+}
+
+/* exp(x) for x <= 690, 2.4 units. */
+static double quick_exp(double x)
+{
+    const scaled power = exp_scaled(x < -760.0 ? -760.0 : x);
+    return unscaled(power.value, power.k);
+}
+
 /* phi(u) = u - log(1 + u) >= 0, where `ratio` is 1 + u without the rounding of the sum. */
 static double deviance(double u, double ratio)
 {
     if (!(fabs(u) < 0.2)) {
-        return u - log(ratio);
+        const pair sum = u < -0.5 ? (pair){ratio, 0.0} : two_sum(1.0, u);
+        const pair log_ratio = log_of_sum(sum);
+        return (u - log_ratio.hi) - log_ratio.lo;
     }
     /* log(1 + u) = 2 atanh(r), r = u / (2 + u), and u = 2 r + r u. */
     const double r = u / (2.0 + u);
@@ -129,7 +147,7 @@ static double log_mass(const inner_count *at, double p, double q, double d)
 /* log p, given q = 1 - p. */
 static double log_probability(double p, double q)
 {
-    return p > 0.5 ? log1p(-q) : log(p);
+    return p > 0.5 ? log1p_of(-q) : log_of(p);
 }
 
 double bincp_binom_log_pmf(int64_t s, int64_t m, double p, double q)
@@ -147,17 +165,38 @@ double bincp_binom_log_pmf(int64_t s, int64_t m, double p, double q)
         return -INFINITY;
     }
     const inner_count at = inner(s, m);
-    return log(at.factor) + log_mass(&at, p, q, excess(&at, p, q));
+    return log_of(at.factor) + log_mass(&at, p, q, excess(&at, p, q));
 }
 
 double bincp_binom_pmf(int64_t s, int64_t m, double p, double q)
 {
-    return exp(bincp_binom_log_pmf(s, m, p, q));
+    return quick_exp(bincp_binom_log_pmf(s, m, p, q));
 }
 
 /* ---- tails ----------------------------------------------------------------------------------- */
 
-/* P[X >= s] / P[X = s] by summation: each term is the one before times (m-s-i+1) odds / (s+i). */
+/* Four terms of the sum: their sum and the last of them, both times `below`, and the first four
+ * denominators' product `below`. */
+typedef struct four_ratios {
+    double sum, last, below;
+} four_ratios;
+
+static four_ratios next_four(double numerator, double denominator, double odds)
+{
+    const double d1 = denominator + 1.0, n1 = (numerator - 1.0) * odds;
+    const double d2 = denominator + 2.0, n2 = (numerator - 2.0) * odds;
+    const double d3 = denominator + 3.0, n3 = (numerator - 3.0) * odds;
+    const double d4 = denominator + 4.0, n4 = (numerator - 4.0) * odds;
+    const double d34 = d3 * d4;
+    return (four_ratios){
+        n1 * (d2 * d34 + n2 * (d34 + n3 * (d4 + n4))),
+        (n1 * n2) * (n3 * n4),
+        d1 * d2 * d34,
+    };
+}
+
+/* P[X >= s] / P[X = s] by summation: each term is the one before times (m-s-i+1) odds / (s+i). There
+ * are eight terms to a division. */
 static double tail_series(const inner_count *at, double odds)
 {
     double denominator = at->successes;
@@ -165,16 +204,13 @@ static double tail_series(const inner_count *at, double odds)
     double term = 1.0;
     double sum = 1.0;
     while (term > 0.0625 * DBL_EPSILON * sum) {
-        const double d1 = denominator + 1.0, n1 = (numerator - 1.0) * odds;
-        const double d2 = denominator + 2.0, n2 = (numerator - 2.0) * odds;
-        const double d3 = denominator + 3.0, n3 = (numerator - 3.0) * odds;
-        const double d4 = denominator + 4.0, n4 = (numerator - 4.0) * odds;
-        const double d34 = d3 * d4;
-        const double scale = term / (d1 * d2 * d34);
-        sum += scale * n1 * (d2 * d34 + n2 * (d34 + n3 * (d4 + n4)));
-        term = scale * (n1 * n2) * (n3 * n4);
-        numerator -= 4.0;
-        denominator += 4.0;
+        const four_ratios near = next_four(numerator, denominator, odds);
+        const four_ratios far = next_four(numerator - 4.0, denominator + 4.0, odds);
+        const double scale = term / (near.below * far.below);
+        sum += scale * (near.sum * far.below + near.last * far.sum);
+        term = scale * (near.last * far.last);
+        numerator -= 8.0;
+        denominator += 8.0;
     }
     return sum;
 }
@@ -228,11 +264,11 @@ static double tail_slope(const inner_count *at, double p, double q, double odds,
 static double smaller_tail(int64_t s, int64_t m, double p, double q)
 {
     if (s == m) {
-        return exp((double)m * log_probability(p, q));
+        return quick_exp((double)m * log_probability(p, q));
     }
     const inner_count at = inner(s, m);
     const double d = excess(&at, p, q);
-    const double mass = at.factor * exp(log_mass(&at, p, q, d));
+    const double mass = at.factor * quick_exp(log_mass(&at, p, q, d));
     return mass > 0.0 ? mass * at.successes * q / tail_slope(&at, p, q, p / q, d) : 0.0;
 }
 
@@ -270,9 +306,13 @@ static double power_bound(const inner_count *at, double log_level)
 {
     const double s = at->successes;
     const double f = at->failures;
-    const double log_choose = at->log_factor + log(at->factor) - s * log(s / at->trials) -
-                              f * (s < f ? log1p(-s / at->trials) : log(f / at->trials));
-    return exp((log_level - log_choose) / s - 1e-9); /* the 1e-9 is for the rounding of the logs */
+    const double share = s / at->trials;
+    /* log(1 - share); the rounding of f / m would be multiplied by f / s. */
+    const double log_rest = share < 1e-6 ? -share * (1.0 + share * (0.5 + share * (1.0 / 3)))
+                                         : quick_log(f / at->trials);
+    const double log_choose =
+        at->log_factor + quick_log(at->factor) - s * quick_log(share) - f * log_rest;
+    return quick_exp((log_level - log_choose) / s - 1e-9); /* the 1e-9 is for the rounding of logs */
 }
 
 /* Odds of Wilson's bound with continuity correction. */
@@ -293,6 +333,12 @@ static double rough_quantile(double log_level)
                    (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
 }
 
+/* exp(e) - 1 for |e| <= 1e-3, where the next term is below 1e-17. */
+static double small_expm1(double e)
+{
+    return e + e * e * (0.5 + e * (1.0 / 6 + e * (1.0 / 24 + e * (1.0 / 120))));
+}
+
 /* The odds at which P[X >= s] = level, 1 < s < m, from a bracket and a start inside it. */
 static double solve_inner(const inner_count *at, double log_level, double low, double high,
                           double odds)
@@ -303,7 +349,7 @@ static double solve_inner(const inner_count *at, double log_level, double low, d
         const double d = excess(at, p, q);
         const double h = tail_slope(at, p, q, odds, d);
         const double log_tail =
-            log_mass(at, p, q, d) + log(at->factor * (at->successes * q / h));
+            log_mass(at, p, q, d) + quick_log(at->factor * (at->successes * q / h));
         const double residual = log_level - log_tail;
 
         const double a = -d - p - h; /* h'/h = c - h, and c = s - (m + 1) p = -d - p */
@@ -313,7 +359,7 @@ static double solve_inner(const inner_count *at, double log_level, double low, d
         const double fourth_order =
             e * (1.0 - e * (a / 2.0 - e * (2.0 * a * a - dc + h * a) / 6.0));
         if (size < RESIDUAL) {
-            return fmin(fmax(odds * exp(fourth_order), low), high);
+            return fmin(fmax(odds + odds * small_expm1(fourth_order), low), high);
         }
         /* Written so that a NaN would move the upper end, and so the answer to the safe side. */
         if (residual > 0.0) {
@@ -324,7 +370,7 @@ static double solve_inner(const inner_count *at, double log_level, double low, d
         if (!(high > low * (1.0 + 4.0 * DBL_EPSILON))) {
             return low;
         }
-        odds *= exp(size < 0.5 ? fourth_order : fmin(fmax(e, -2.0), 2.0));
+        odds *= quick_exp(size < 0.5 ? fourth_order : fmin(fmax(e, -2.0), 2.0));
         if (evaluations > BINCP_CP_NEWTON_STEPS || !(odds > low && odds < high)) {
             odds = sqrt(low) * sqrt(high);
         }
@@ -339,12 +385,12 @@ static double solve(int64_t s, int64_t m, small_level level, double before, doub
 {
     const double trials = (double)m;
     if (s == 1) {
-        const double log_none = log1p(-level.value) / trials;
-        return -expm1(log_none) / exp(log_none);
+        const double log_none = log1p_of(-level.value) / trials;
+        return -expm1_of(log_none) / quick_exp(log_none);
     }
     if (s == m) {
         const double log_all = level.log / trials;
-        return exp(log_all) / -expm1(log_all);
+        return quick_exp(log_all) / -expm1_of(log_all);
     }
     const inner_count at = inner(s, m);
     const double low = before > 0.0 ? before : power_bound(&at, level.log);
@@ -368,13 +414,13 @@ static small_level fold(double eta)
 {
     small_level level;
     level.value = eta > 0.5 ? 1.0 - eta : eta;
-    level.log = log(level.value);
+    level.log = log_scaled(split_any(level.value));
     return level;
 }
 
 static double outward_step(small_level level)
 {
-    return BINCP_CP_STEP * fmax(1.0, level.log / log(BINCP_CP_STEP_ETA));
+    return BINCP_CP_STEP * fmax(1.0, level.log / LOG_STEP_ETA);
 }
 
 /* The probability with these odds; the caller's outward step covers the rounding below 1/2. */

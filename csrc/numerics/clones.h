@@ -6,7 +6,8 @@
  *
  * "arch=x86-64-v4" is matched against the features of the CPU; names of CPU models are not
  * ("skylake-avx512" never matches an AMD). Cloned functions are static, behind plain ones, because
- * clang cannot export clones. A function that a clone calls is compiled for its instruction set only
+ * clang cannot export clones, and have names of their own in all of csrc, because its resolvers are
+ * not static. A function that a clone calls is compiled for its instruction set only
  * if it is inlined into it: hence ALWAYS_INLINE.
  */
 #ifndef BINCP_CLONES_H

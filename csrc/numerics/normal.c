@@ -40,7 +40,9 @@
 
 /* ---- rational functions ------------------------------------------------------------------------ */
 
-/* exp(y^2 / 2) T(y) on [0, 40], off by 5.4e-17 of itself before the rounding of the coefficients. */
+/* The coefficients come from numerics/fit.py.
+ *
+ * exp(y^2 / 2) T(y) on [0, 40], off by 5.4e-17 of itself before the rounding of the coefficients. */
 static const double mills_above[10] = {
     0x1.0000000000000p-1, 0x1.8d0e773a7f44ep-1, 0x1.309e055b6ca17p-1, 0x1.28f1373519414p-2,
     0x1.915f5cd817cd6p-4, 0x1.847e164926848p-6, 0x1.0d3db0c776b4ap-8, 0x1.028f60d6c5df4p-11,
@@ -51,7 +53,7 @@ static const double mills_below[11] = {
     0x1.9158771466d8fp-1, 0x1.05e02025117bfp-2, 0x1.f0f8fc01ef6d8p-5, 0x1.54862412451c6p-7,
     0x1.44f98fbe14bd8p-10, 0x1.8a4c9f406c1afp-14, 0x1.d5f150a76749ap-19,
 };
-/* rho - |Phi^-1(t)| on [1.17, 38.6], off by 3.1e-17 max(1, rho / 4). */
+/* rho - |Phi^-1(t)| on [1.17, 38.6], off by 3.2e-17 max(1, rho / 4). */
 static const double inset_above[12] = {
     0x1.f507f7662e0ecp+1, 0x1.16d2459899382p+6, 0x1.01aa32189a73dp+8, 0x1.40506a7e2d873p+8,
     0x1.5dcec11c11b91p+7, 0x1.ae52b27b835efp+5, 0x1.28b72dc2eb141p+3, 0x1.9d331f0882e71p-1,
@@ -252,12 +254,12 @@ static ALWAYS_INLINE void shift_all(const double *p, size_t n, double shift, dou
     }
 }
 
-CLONES_V4 static void fill_down(const double *p, size_t n, double shift, double *out)
+CLONES_V4 static void fill_normal_down(const double *p, size_t n, double shift, double *out)
 {
     shift_all(p, n, shift, out, DOWN);
 }
 
-CLONES_V4 static void fill_up(const double *p, size_t n, double shift, double *out)
+CLONES_V4 static void fill_normal_up(const double *p, size_t n, double shift, double *out)
 {
     shift_all(p, n, shift, out, UP);
 }
@@ -267,7 +269,7 @@ void bincp_normal_shift_down_fill(const double *p, size_t n, double shift, doubl
     if (shift == 0.0) {
         fill_unmoved(p, n, out);
     } else {
-        fill_down(p, n, shift, out);
+        fill_normal_down(p, n, shift, out);
     }
 }
 
@@ -276,7 +278,7 @@ void bincp_normal_shift_up_fill(const double *p, size_t n, double shift, double 
     if (shift == 0.0) {
         fill_unmoved(p, n, out);
     } else {
-        fill_up(p, n, shift, out);
+        fill_normal_up(p, n, shift, out);
     }
 }
 

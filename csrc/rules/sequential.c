@@ -23,7 +23,14 @@
 typedef struct block {
     double p[LANES], q[LANES];
     double refused[LANES], accepted[LANES], draws[LANES];
+    double undecided[LANES]; /* after the last draw */
 } block;
+
+/* Where the probabilities of no decision of a block go: those after l draws to row l. */
+typedef struct survival {
+    double *first;
+    size_t row, width;
+} survival;
 
 static ALWAYS_INLINE void add(double *sum, const double *term)
 {
@@ -53,12 +60,15 @@ static ALWAYS_INLINE double draw(block *b, double *w, int64_t low, int64_t high)
     }
     add(b->draws, made);
     for (int i = 0; i < LANES; ++i) {
+        b->undecided[i] = made[i];
         likeliest = made[i] > likeliest ? made[i] : likeliest;
     }
     return likeliest;
 }
 
-CLONES_AVX2 static void follow(const bincp_sequential_rule *rule, block *b, double *w)
+/* Follow a block to the end of the test; `left` may be NULL. */
+CLONES_AVX2 static void follow(const bincp_sequential_rule *rule, block *b, double *w,
+                               const survival *left)
 {
     int64_t low = 0, high = 0; /* the live counts */
     for (int i = 0; i < LANES; ++i) {
@@ -72,11 +82,30 @@ CLONES_AVX2 static void follow(const bincp_sequential_rule *rule, block *b, doub
         for (; low <= high && low <= rule->reject[l]; ++low) {
             add(b->refused, w + LANES * low);
         }
-        if (low > high || l == rule->m || draw(b, w, low, high) < NEVER) {
+        if (low > high || l == rule->m) {
+            return;
+        }
+        const double likeliest = draw(b, w, low, high);
+        for (size_t i = 0; left && i < left->width; ++i) {
+            left->first[left->row * (size_t)l + i] = b->undecided[i];
+        }
+        if (likeliest < NEVER) {
             return;
         }
         ++high;
     }
+}
+
+/* Load the block that starts there, and return how many points it has; the last one fills it up. */
+static size_t load(block *b, const double *p, const double *q, size_t start, size_t n)
+{
+    const size_t width = n - start < LANES ? n - start : LANES;
+    for (size_t i = 0; i < LANES; ++i) {
+        const size_t from = start + (i < width ? i : width - 1);
+        b->p[i] = p[from];
+        b->q[i] = q[from];
+    }
+    return width;
 }
 
 void bincp_sequential_exits(const bincp_sequential_rule *rule, const double *p, const double *q,
@@ -84,19 +113,27 @@ void bincp_sequential_exits(const bincp_sequential_rule *rule, const double *p, 
                             double *draws)
 {
     for (size_t start = 0; start < n; start += LANES) {
-        const size_t last = n - start < LANES ? n - start - 1 : LANES - 1;
         block b;
-        for (size_t i = 0; i < LANES; ++i) {
-            const size_t from = start + (i < last ? i : last); /* the last point fills the block */
-            b.p[i] = p[from];
-            b.q[i] = q[from];
-        }
-        follow(rule, &b, scratch);
-        for (size_t i = 0; i <= last; ++i) {
+        const size_t width = load(&b, p, q, start, n);
+        follow(rule, &b, scratch, NULL);
+        for (size_t i = 0; i < width; ++i) {
             refused[start + i] = b.refused[i];
             accepted[start + i] = b.accepted[i];
             draws[start + i] = b.draws[i];
         }
+    }
+}
+
+void bincp_sequential_undecided(const bincp_sequential_rule *rule, const double *p, const double *q,
+                                size_t n, double *scratch, double *left)
+{
+    for (size_t i = 0; i < ((size_t)rule->m + 1) * n; ++i) {
+        left[i] = 0.0;
+    }
+    for (size_t start = 0; start < n; start += LANES) {
+        block b;
+        const survival of = {left + start, n, load(&b, p, q, start, n)};
+        follow(rule, &b, scratch, &of);
     }
 }
 

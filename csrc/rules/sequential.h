@@ -40,6 +40,12 @@ void bincp_sequential_exits(const bincp_sequential_rule *rule, const double *p, 
                             size_t n, double *scratch, double *refused, double *accepted,
                             double *draws);
 
+/* For i < n and l <= m, the probability that a label has no decision after l draws, in left[l * n + i];
+ * p, q and scratch as above.
+ */
+void bincp_sequential_undecided(const bincp_sequential_rule *rule, const double *p, const double *q,
+                                size_t n, double *scratch, double *left);
+
 /* The labels of many inputs, in the middle of the test.
  *
  * counts and exits have n_labels entries an input. An exit is the number of draws at which the label

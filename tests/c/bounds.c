@@ -9,7 +9,9 @@
 
 #include "certificates/laplace.h"
 #include "certificates/steps.h"
+#include "numerics/binomial.h"
 #include "numerics/bits.h"
+#include "numerics/functions.h"
 #include "numerics/normal.h"
 
 enum { COUNT = 1000 };
@@ -88,6 +90,34 @@ static void check(const char *name, fill_fn fill, bound_fn bound, const void *pa
     }
 }
 
+static void digest_functions(int rounds)
+{
+    digest = 0;
+    for (int i = 0; i < rounds * COUNT; ++i) {
+        const double p = probability(), x = shift();
+        add(exp_of(-x));
+        add(expm1_of(p > 0.5 ? x : -x));
+        add(log_of(p));
+        add(log1p_of(-p));
+        add(pow_of(p, x));
+    }
+    printf("functions %016llx\n", (unsigned long long)digest);
+}
+
+static void digest_binomials(int rounds)
+{
+    digest = 0;
+    for (int i = 0; i < 10 * rounds; ++i) {
+        const int64_t m = 1 + (int64_t)(random_bits() >> 50), s = (int64_t)(random_bits() >> 12) % (m + 1);
+        const double p = (double)(random_bits() >> 11) * 0x1p-53, eta = probability();
+        add(bincp_binom_sf(s, m, p, 1.0 - p));
+        add(bincp_binom_pmf(s, m, p, 1.0 - p));
+        add(bincp_cp_lower(s, m, eta));
+        add(bincp_cp_upper(s, m, eta));
+    }
+    printf("binomial %016llx\n", (unsigned long long)digest);
+}
+
 int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : 100;
@@ -124,5 +154,7 @@ int main(int argc, char **argv)
         }
     }
     printf("normal tail and quantile %016llx\n", (unsigned long long)digest);
+    digest_functions(rounds);
+    digest_binomials(rounds);
     return EXIT_SUCCESS;
 }

@@ -128,6 +128,9 @@ static void rules(void)
     bincp_point_envelope(shared->q, shared->p, N - 1, 0.1);
     const bincp_sequential_rule rule = {shared->accept, shared->reject, M};
     bincp_sequential_exits(&rule, shared->p, shared->q, 100, scratch, out, out + N, out + 2 * N);
+    double *const left = doubles((M + 1) * 100);
+    bincp_sequential_undecided(&rule, shared->p, shared->q, 100, scratch, left);
+    free(left);
     int32_t *const counts = calloc(INPUTS * LABELS, sizeof *counts);
     int32_t *const exits = malloc(INPUTS * LABELS * sizeof *exits);
     memset(exits, 0xff, INPUTS * LABELS * sizeof *exits);

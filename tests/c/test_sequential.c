@@ -46,16 +46,17 @@ static void test_exits(const bincp_sequential_rule *rule)
 {
     for (size_t n = 1; n <= 2 * BINCP_SEQUENTIAL_LANES + 1; n++) {
         double *scratch = malloc(BINCP_SEQUENTIAL_SCRATCH(M) * sizeof *scratch);
-        double *all = malloc(5 * n * sizeof *all);
+        double *all = malloc((6 + M) * n * sizeof *all);
         double *p = all, *q = all + n, *refused = all + 2 * n, *accepted = all + 3 * n,
-               *draws = all + 4 * n;
+               *draws = all + 4 * n, *left = all + 5 * n;
         for (size_t i = 0; i < n; i++) {
             p[i] = (double)i / (double)(n > 1 ? n - 1 : 1);
             q[i] = 1 - p[i];
         }
         bincp_sequential_exits(rule, p, q, n, scratch, refused, accepted, draws);
+        bincp_sequential_undecided(rule, p, q, n, scratch, left);
         for (size_t i = 0; i < n; i++) {
-            double no = 0, yes = 0, mean = 0;
+            double no = 0, yes = 0, mean = 0, later[M + 1] = {0};
             for (unsigned path = 0; path < 1u << M; path++) {
                 double weight = 1;
                 int exit, count;
@@ -64,6 +65,12 @@ static void test_exits(const bincp_sequential_rule *rule)
                 }
                 *(play(rule, path, &exit, &count) ? &yes : &no) += weight;
                 mean += weight * exit;
+                for (int l = 0; l < exit; l++) {
+                    later[l] += weight;
+                }
+            }
+            for (int l = 0; l <= M; l++) {
+                CHECK(fabs(left[(size_t)l * n + i] - later[l]) <= 1e-13 * later[l]);
             }
             CHECK(fabs(refused[i] - no) <= 1e-13 * no);
             CHECK(fabs(accepted[i] - yes) <= 1e-13 * yes);

@@ -190,7 +190,7 @@ def test_rules_of_exact_probabilities_are_no_rules_of_classes(tmp_path):
 
 @pytest.mark.parametrize("name", ["p", "early", "losses"])
 def test_a_stronger_attack_than_the_rules_withstand_is_refused(name, tmp_path):
-    """Under a valid checksum: neither the certified p nor the losses pay for it."""
+    """Under a valid checksum: neither the certified p nor ranks or losses pay for it."""
     path = tmp_path / "rules.json"
     content = saved(name, path)
     stronger = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.5))

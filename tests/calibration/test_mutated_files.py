@@ -42,6 +42,14 @@ def saved(tmp_path_factory):
         rule = bincp.MondrianBinCP(CERTIFICATE, n_classes=4, passes=passes)
         quiet(rule.calibrate, SCORES, np.arange(len(SCORES)) % 3).save(path)
         files.append((path.read_bytes(), read(path)[0]))
+    members = np.arange(len(SCORES) * 3).reshape(-1, 3) % 4 < 2
+    risk = bincp.RobustRiskControl(CERTIFICATE, alpha="1/3", eta="1/10")
+    for calibrate in (
+        lambda: risk.calibrate(SCORES[:, None] + members[..., None], members),
+        lambda: risk.calibrate_exact(np.where(members, 0.75, 0.25), members, tau=0.5),
+    ):
+        quiet(calibrate).save(path)
+        files.append((path.read_bytes(), read(path)[0]))
     return files
 
 

@@ -273,12 +273,12 @@ def test_a_budget_of_passes_is_kept():
 def test_text_names_what_is_planned():
     text = str(bincp.plan(GAUSSIAN, n=200, m=64, n_test_samples=16, n_classes=10))
     for part in ("mixture  ", "clopper-pearson, per-bound, p = 0.6", "wrong labels", "passes",
-                 "reference population", "losses of the points' counts"):  # fmt: skip
+                 "reference population", "losses of the n points"):  # fmt: skip
         assert part in text
     assert "clopper" not in str(bincp.plan(GAUSSIAN, n=200, m=64))
     early = str(bincp.plan(GAUSSIAN, n=200, m=16, p="0.7", passes="auto"))
     assert "mixture, p = 0.7, stops early" in early
-    assert "rank t = 12 from above" in early
+    assert "t-th largest score, t = 12;" in early
     assert "accepted or refused as soon as" in early
 
 

@@ -206,6 +206,25 @@ def test_a_rule_is_found_where_the_best_candidate_is_none() -> None:
     assert miscoverage(rule, setup, certificate) <= 1 / 3 + 1e-10
 
 
+@pytest.mark.parametrize(("n", "alpha"), [(1, "1/2"), (9, "1/10")])
+@pytest.mark.parametrize("m_test", [2, 16, 300])
+def test_a_budget_of_one_pass_is_kept_where_one_draw_is_useful(
+    n: int, alpha: str, m_test: int
+) -> None:
+    certificate = bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0.1))
+    setup = Setup(certificate, n, 64, m_test, Fraction(alpha))
+    rule = choose_rule(setup, Price(passes=1.0))
+    assert not rule.is_trivial
+    assert rule.passes == 1
+    boundaries = rule.test.boundaries
+    assert boundaries is not None
+    assert boundaries.n_test_samples == m_test
+    p = np.linspace(0, 1, 11)
+    np.testing.assert_allclose(boundaries.acceptance(p), p, atol=1e-15)
+    np.testing.assert_allclose(boundaries.expected_draws(p), 1, atol=1e-15)
+    assert miscoverage(rule, setup, certificate) <= Fraction(alpha) + Fraction(1, 10**10)
+
+
 @pytest.mark.parametrize("m_test", [65, 300])
 def test_draws_that_no_label_needs_change_nothing(m_test: int) -> None:
     certificate = bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0.5))

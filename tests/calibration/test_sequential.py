@@ -1,7 +1,10 @@
 """Sequential tests: exact probabilities, the guarantee, and labels that freeze at their exits."""
 
+import copy
+import dataclasses
 import itertools
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -10,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from bincp import BinCP
+from bincp import BinCP, plan
+from bincp._utils.arrays import as_scores
 from bincp.balls import L1, L2, Flips
 from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._curve import Curve
 from bincp.calibration._early_stopping import default_spread, largest_allowed_count
-from bincp.calibration._label_test import line_boundaries
-from bincp.calibration._sequential import SequentialRule, exit_probabilities
+from bincp.calibration._label_test import line_boundaries, prolonged
+from bincp.calibration._sequential import SequentialRule, decide_in_order, exit_probabilities
 from bincp.certificates import Certificate, certify
 from bincp.smoothing import Gaussian, SparseFlip, Uniform
 
@@ -118,6 +122,15 @@ class TestProbabilities:
             assert exit_probabilities(rule, small, rest)[1] == pytest.approx(
                 float(accepted), rel=1e-13
             )
+
+    def test_every_label_is_decided_after_the_most_draws(self):
+        for spread in (Fraction(1, 2), Fraction(6, 5), 8):
+            short = boundaries(5, 10, spread)
+            rule = prolonged(short, 30)
+            exits = [play(short, path)[1] for path in itertools.product((0, 1), repeat=10)]
+            assert max(exits) <= rule.max_draws == short.max_draws <= 10
+        assert boundaries(5, 10, 8).max_draws == 10
+        assert SequentialRule.curtailed(0, 9).max_draws == 0
 
     @pytest.mark.parametrize("m", [1, 2, 7, 64, 300, 2000])
     def test_curtailment_is_the_binomial_tail(self, m):
@@ -501,9 +514,81 @@ class TestErrors:
         rule = SequentialRule(2, 2, accept, [-1, 0, 1])
         accept[:] = 0
         assert rule.accept.tolist() == [2, 2, 2]
-        with pytest.raises(ValueError, match="read-only"):
-            rule.accept[0] = 1
         assert rule == SequentialRule.curtailed(2, 2)
         assert hash(rule) == hash(SequentialRule.curtailed(2, 2))
         assert rule != SequentialRule.curtailed(1, 2)
         assert repr(rule).startswith("SequentialRule(min_count=2, n_test_samples=2, ")
+
+
+COPIES = {
+    "itself": lambda rule: rule,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda rule: pickle.loads(pickle.dumps(rule)),
+}
+
+
+@pytest.mark.parametrize("duplicate", COPIES.values(), ids=list(COPIES))
+class TestNothingChanges:
+    """Boundaries that change after a calibration would decide without its guarantee."""
+
+    @pytest.mark.parametrize("name", ["min_count", "n_test_samples", "accept", "reject", "other"])
+    def test_attributes(self, duplicate, name):
+        rule = duplicate(boundaries(2, 4, 1.0))
+        with pytest.raises(AttributeError, match=f"`{name}` of a SequentialRule must not be set"):
+            setattr(rule, name, getattr(rule, name, 0))
+        with pytest.raises(AttributeError, match=f"`{name}` of a SequentialRule must not be"):
+            delattr(rule, name)
+        assert rule == boundaries(2, 4, 1.0)
+
+    @pytest.mark.parametrize("name", ["accept", "reject"])
+    def test_arrays(self, duplicate, name):
+        array = getattr(duplicate(boundaries(2, 4, 1.0)), name)
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+
+    def test_a_calibrated_rule(self, duplicate):
+        scores = np.random.default_rng(0).normal(1, 0.5, (200, 8))
+        certificate = certify(Gaussian(0.5), L2(0.1))
+        rule = duplicate(BinCP(certificate, passes="auto").calibrate(scores))
+        with pytest.raises(AttributeError, match="must not be set"):
+            rule.boundaries_.accept = np.zeros(9, np.int32)
+        for test in (rule.boundaries_, rule.sequential_rule(spread=1)):
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                test.accept.flags.writeable = True
+        for name in ("losses_", "boundaries_", "min_count_", "tau_"):
+            with pytest.raises(AttributeError, match="read-only"):
+                setattr(rule, name, None)
+        assert isinstance(rule.losses_, tuple)
+
+    def test_a_plan(self, duplicate):
+        early = duplicate(plan(certify(Gaussian(0.5), L2(0.1)), n=200, m=8, passes="auto"))
+        for part in (early, early.settings):
+            for field in dataclasses.fields(part):
+                with pytest.raises(dataclasses.FrozenInstanceError):
+                    setattr(part, field.name, None)
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            early.boundaries.reject.flags.writeable = True
+
+    def test_a_tracker(self, duplicate):
+        labels = duplicate(boundaries(2, 4, 1.0).start((2, 3)))
+        for name in ("rule", "shape"):
+            with pytest.raises(AttributeError, match="no setter"):
+                setattr(labels, name, (1,))
+        labels.counts[:] = 9
+        assert labels.counts.max() == 0
+
+
+def test_no_labels_have_empty_sets():
+    """Scores (n, 0, m') were divided by the size of their rows."""
+    tests = SequentialRule.curtailed(2, 4)
+    assert decide_in_order(tests, as_scores("scores", np.ones((3, 0, 4))), 0.5).shape == (3, 0)
+
+
+def test_a_budget_beyond_the_range_of_doubles_is_none():
+    certificate = certify(Gaussian(0.5), L2(0.25))
+    huge, many = (plan(certificate, n=50, m=4, passes=budget) for budget in (10**399, 10**9))
+    assert huge.boundaries == many.boundaries
+    assert huge.losses == many.losses

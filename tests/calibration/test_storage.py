@@ -11,7 +11,9 @@ import pytest
 import bincp
 from bincp import balls, smoothing
 from bincp._utils.files import replace_file
-from bincp.calibration._storage import FITTED, SETTINGS, checksum
+from bincp.calibration._documents import FITTED, SETTINGS
+from bincp.calibration._storage import checksum
+from support import golden
 
 FIELDS = [*SETTINGS, *(f"{name}_" for name in FITTED)]
 CERTIFICATE = bincp.certify(smoothing.SparseFlip(0.3, 0.4), balls.Flips(0, 1))
@@ -166,6 +168,20 @@ def test_round_trip_of_an_infinite_threshold_and_of_an_exact_rule(tmp_path):
     np.testing.assert_array_equal(
         loaded.predict_set_exact(probabilities), exact.predict_set_exact(probabilities)
     )
+
+
+@pytest.mark.parametrize("which", range(len(golden("rules"))))
+def test_files_of_this_version_stay_readable(which, tmp_path):
+    """Files that an earlier commit saved load, and are saved again as they were."""
+    path = tmp_path / "rule.json"
+    document = golden("rules")[which]
+    path.write_text(json.dumps(document))
+    kind = bincp.MondrianBinCP if "classes" in document else bincp.BinCP
+    loaded = kind.load(path)
+    assert loaded.certificate.describe() == loaded.certificate_description
+    loaded.save(path)
+    assert json.loads(path.read_text()) == document
+    assert list(json.loads(path.read_text())) == list(document)
 
 
 def test_pickle_round_trip(rule):

@@ -2,8 +2,11 @@
 
 import dataclasses
 import itertools
+import re
+import warnings
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -87,3 +90,46 @@ def test_few_calibration_sets_have_less_coverage(name, m, m_test, passes, popula
     assert fails[-1]  # coverage falls with tau: a final segment of the grid
     assert np.all(np.diff(fails.astype(int)) >= 0)
     assert 1 - at_most[np.argmax(fails)] <= float(DELTA)
+
+
+TINY = ["1e-330", "1e-390", "5e-324", "1e-310", "1/10", f"0.{'9' * 330}"]
+KINDS = {
+    "BinCP": lambda scores, **options: bincp.BinCP(CERTIFICATES["gaussian"], **options).calibrate(
+        scores
+    ),
+    "fixed tau": lambda scores, **options: bincp.BinCP(
+        CERTIFICATES["gaussian"], tau=0.5, **options
+    ).calibrate(scores),
+    "MondrianBinCP": lambda scores, **options: bincp.MondrianBinCP(
+        CERTIFICATES["gaussian"], n_classes=2, **options
+    ).calibrate(scores, np.arange(len(scores)) % 2),
+    "exact": lambda scores, **options: bincp.BinCP(
+        CERTIFICATES["gaussian"], **options
+    ).calibrate_exact(scores[:, 0], tau=0.5),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("alpha", TINY)
+@pytest.mark.parametrize("delta", TINY)
+def test_levels_beyond_the_range_of_doubles(kind, alpha, delta):
+    """They give every label where n points are too few, and the warning says how many would do."""
+    n = 20 // (1 + (kind == "MondrianBinCP"))
+    with mpmath.workdps(900):
+        level, share = (mpmath.fraction(*Fraction(x).as_integer_ratio()) for x in (alpha, delta))
+        needed = mpmath.log(+share) / mpmath.log(1 - level)
+    scores = np.random.default_rng(0).random((20, 4))
+    options = {"alpha": alpha, "guarantee": ("training-conditional", delta)}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rule = KINDS[kind](scores, **options)
+    texts = [str(warning.message) for warning in caught]
+    first = rule.rules_[0] if kind == "MondrianBinCP" else rule
+    assert first.rank_ == 0 or needed <= n
+    if first.rank_ == 0 and needed <= n and kind != "MondrianBinCP":
+        assert "; a larger alpha or delta would fix it" in texts[0]
+    elif needed > n and kind != "MondrianBinCP":
+        said = re.search(r"about (\S+) calibration", texts[0])[1]
+        assert float(mpmath.mpf(said) / mpmath.ceil(needed)) == pytest.approx(1, rel=1e-5)
+        assert " = 0 " not in texts[0]
+        assert " = 0;" not in texts[0]

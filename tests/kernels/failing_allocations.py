@@ -34,6 +34,7 @@ min_counts = np.ones(5, np.int64)
 accept = np.array([1, 2, 2], np.int32)
 reject = np.array([-1, -1, 1], np.int32)
 scratch = np.empty(_sequential.scratch_size(2))
+left = np.empty((3, len(p)))
 state = np.zeros(3, np.int32), np.zeros((3, 2), np.int32), np.full((3, 2), -1, np.int32)
 drawn, decided = np.zeros((3, 2, 2), np.uint8), np.zeros((3, 2), np.uint8)
 hits, inputs = np.zeros((1, 2), np.uint8), np.zeros(1, np.int64)
@@ -78,6 +79,7 @@ CASES: dict[str, Callable[[], object]] = {
     "flip": lambda: _noise.flip(0.1, 0.6, 1, 0, ids, draws, ids, rows, noisy),
     "words": lambda: _noise.words(1, 0, ids, draws, np.empty((3, 70), np.uint64)),
     "exits": lambda: _sequential.exits(accept, reject, p, q, scratch, out, out2, out3),
+    "undecided": lambda: _sequential.undecided(accept, reject, p, q, scratch, left),
     "replay": lambda: _sequential.replay(accept[:, None], reject[:, None], hits, inputs, *state),
     "decide_in_order": lambda: _sequential.decide(accept[:, None], reject[:, None], drawn, decided),
 }

@@ -324,6 +324,12 @@ def kernel_cases() -> dict[str, Case]:
             ),
             {"accept": accept.copy(), "reject": reject.copy(), "p": P.copy(), "q": Q.copy()},
         ),
+        "_sequential.undecided": Case(
+            lambda accept, reject, p, q: _sequential.undecided(
+                accept, reject, p, q, np.zeros(4 * 51), np.empty((51, N))
+            ),
+            {"accept": accept.copy(), "reject": reject.copy(), "p": P.copy(), "q": Q.copy()},
+        ),
         "_sequential.replay": Case(replay, played),
         "_sequential.decide": Case(
             lambda accept, reject, hits: _sequential.decide(

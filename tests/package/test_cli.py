@@ -296,6 +296,29 @@ def test_mondrian_says_what_the_classes_have(folder, capsys):
     assert err.count("\n") == 1
 
 
+def test_a_rule_of_risk_control_predicts_sets_for_points_of_many_labels(folder, capsys):
+    scores = np.load("scores.npy")
+    members = np.eye(K, dtype=bool)[np.load("labels.npy")] | (np.arange(N) % 2 == 0)[:, None]
+    np.save("members.npy", members)
+    certificate = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
+    rule = bincp.RobustRiskControl(certificate, alpha=0.3).calibrate(scores, members)
+    rule.save("risk.json")
+    predict = ["predict", "risk.json", "scores.npy", "--out", "sets.npy"]
+    report = json.loads(run(capsys, *predict, "--labels", "members.npy", "--json"))
+    sets = np.load("sets.npy")
+    np.testing.assert_array_equal(sets, rule.predict_set(scores))
+    missed = (members & ~sets).sum(axis=1) / members.sum(axis=1)
+    assert report["false_negative_rate"] == pytest.approx(missed.mean(), rel=1e-12)
+    assert "coverage" not in report
+    np.save("counts.npy", bincp.count_exceedances(scores, rule.tau_))
+    run(capsys, "predict", "risk.json", "counts.npy", "--counts", M, "--out", "sets.npy")
+    np.testing.assert_array_equal(np.load("sets.npy"), sets)
+    line = fail(capsys, *predict, "--labels", "labels.npy", status=1)
+    assert "`labels` must be boolean, of shape (n, K)" in line
+    rule.calibrate_exact(np.where(members, 0.9, 0.1), members, tau=0.5).save("risk.json")
+    assert "call calibrate() before predicting from sampled" in fail(capsys, *predict, status=1)
+
+
 def test_other_numbers_of_test_samples(folder, capsys):
     assert json.loads(calibrate(capsys, "--n-test-samples", 64))["n_test_samples"] == 64
     options = ("--out", "sets.npy")
@@ -960,7 +983,7 @@ def test_plan_draws_a_picture(folder, capsys):
         (["-n", "0", "-m", "4"], "`n` must be at least 1, got 0"),
         (["-n", "9", "-m", "x"], "a value must be a number, got 'x'"),
         (["-n", "9"], "the following arguments are required: -m"),
-        (["-n", "9", "-m", "4", "--passes", "few"], "`passes` must be a finite number, got 'few'"),
+        (["-n", "9", "-m", "4", "--passes", "few"], '`passes` must be None, "auto" or a num'),
         (["-n", "9", "-m", "4", "--passes", "0.5"], "`passes` must be None"),
         (["-n", "9", "-m", "4", "--union", "two-bounds"], "--union needs --correction clopper"),
         (["-n", "9", "-m", "4", "--eta", "0.01"], "--eta needs --correction clopper-pearson, got"),

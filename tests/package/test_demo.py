@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from bincp.balls import L2
 from bincp.cli import _demo_run as demo
 from bincp.cli import main
 
@@ -18,7 +19,8 @@ from bincp.sampling._jobs import Job  # noqa: E402
 
 SMALL = demo.Settings(
     radii=(0.0, 0.1),
-    n_samples=128,
+    n_samples=16,
+    n_paper_samples=128,
     n_train=300,
     n_calibration=150,
     n_test=80,
@@ -38,15 +40,15 @@ def test_rows_are_complete(small):
     assert [row.radius for row in small.rows] == list(SMALL.radii)
     assert small.accuracy > 0.5  # it has learnt something
     for row in small.rows:
-        assert 0 <= row.min_count <= SMALL.n_samples
-        assert 0 <= row.certified_p <= 0.6
-        for outcome in (row.bincp, row.vanilla):
-            assert 0 <= outcome.coverage_attacked <= outcome.coverage <= 1
+        for outcome in (row.bincp, row.paper, row.vanilla):
+            assert 0 <= outcome.coverage_attacked <= 1
+            assert 0 <= outcome.coverage <= 1
             assert 0 <= outcome.set_size <= demo.N_CLASSES
+        assert 1 <= row.bincp.passes <= SMALL.n_samples
+        assert row.bincp.passes < row.paper.passes <= SMALL.n_paper_samples
+        assert row.vanilla.passes == 1
     still, attacked = small.rows
-    assert still.bincp.coverage == still.bincp.coverage_attacked
-    assert attacked.min_count < still.min_count
-    assert attacked.certified_p < still.certified_p
+    assert still.vanilla.coverage == still.vanilla.coverage_attacked
     assert attacked.vanilla.coverage_attacked < attacked.vanilla.coverage
 
 
@@ -76,22 +78,53 @@ def trial():
     return demo._Trial(model, images[200:250], labels[200:250], SMALL)
 
 
+def test_images_have_the_grey_levels_of_the_data():
+    from sklearn.datasets import load_digits
+
+    images, labels = demo._load_digits()
+    assert images.dtype == np.uint8
+    assert images.shape == (1797, 1, 8, 8)
+    assert np.array_equal(np.rint(images[:, 0] * (16 / 255)), load_digits().images)
+    assert np.array_equal(labels, load_digits().target)
+
+
 @pytest.mark.parametrize("smoothed", [False, True])
 def test_attack_stays_in_the_ball(trial, smoothed):
-    shift = trial._attack(0.2, smoothed=smoothed) - trial.images
-    norms = np.linalg.norm(shift.reshape(50, -1).astype(float), axis=1)
-    assert (norms <= 0.2 * (1 + 1e-6)).all()
-    assert np.median(norms) == pytest.approx(0.2)
+    noise = demo._noise(SMALL) if smoothed else demo.NO_NOISE
+    shift = trial.attack(L2(0.2), noise, 4).astype(float) - trial.images
+    norms = np.linalg.norm(shift.reshape(50, -1), axis=1) / 255
+    assert (norms <= 0.2 * (1 + 1e-6)).all()  # a radius of a ball on a grid is so much larger
+    assert np.median(norms) > 0.2 - np.sqrt(64) / 255  # each pixel may lose a step
+
+
+def test_no_noise_moves_no_pixel(trial):
+    seen = []
+
+    def model(batch):
+        seen.append(batch.clone())
+        return trial.model(batch)
+
+    from bincp.sampling import sample_scores
+
+    sample_scores(model, trial.images, demo.NO_NOISE, 3, phase="test")
+    shown = np.unique(np.concatenate([batch.numpy() for batch in seen]), axis=0)
+    assert np.array_equal(shown, np.unique(demo._floats(trial.images), axis=0))
 
 
 def test_attack_draws_noise_of_its_own(trial, monkeypatch):
-    def secret(*_, **__):
-        raise AssertionError("the attack asked for the noise of the test")
+    seeds = []
+    keys = Job.keys
 
-    monkeypatch.setattr(Job, "keys", secret)
-    trial._attack(0.2, smoothed=True)
-    with pytest.raises(AssertionError, match="noise of the test"):  # it would have been noticed
-        trial._counts(trial.images, 0.5)
+    def watched(job, sources, draws):
+        seeds.append(job.seed)
+        return keys(job, sources, draws)
+
+    monkeypatch.setattr(Job, "keys", watched)
+    trial.attack(L2(0.2), demo._noise(SMALL), 4)
+    assert set(seeds) == {SMALL.seed + 1}
+    seeds.clear()
+    trial.measure(0.2, demo._Calibration.of(trial.model, trial.images, trial.labels, SMALL))
+    assert SMALL.seed in seeds  # the noise of the methods
 
 
 def test_calibration_and_test_use_the_noise_of_their_phase(trial, monkeypatch):
@@ -103,21 +136,23 @@ def test_calibration_and_test_use_the_noise_of_their_phase(trial, monkeypatch):
         return keys(job, sources, draws)
 
     monkeypatch.setattr(Job, "keys", watched)
-    trial.calibrate([], trial.images, trial.labels)
+    calibrated = demo._Calibration.of(trial.model, trial.images, trial.labels, SMALL)
     assert set(phases) == {"calibration"}
     phases.clear()
-    trial._counts(trial.images, 0.5)
+    for method in (calibrated.bincp, calibrated.paper):
+        method(L2(0.1))(trial.images)
     assert set(phases) == {"test"}
 
 
 @pytest.mark.parametrize(("alpha", "n"), [("0.1", 19), ("0.1", 50), ("0.3", 9), ("0.05", 18)])
 def test_vanilla_threshold_by_definition(trial, alpha, n):
-    trial = dataclasses.replace(trial, settings=dataclasses.replace(SMALL, alpha=alpha))
+    settings = dataclasses.replace(SMALL, alpha=alpha)
     images, labels = trial.images[:n], trial.labels[:n]
-    scores = trial._probabilities(images)[np.arange(n), labels]
+    scores = demo._probabilities(trial.model, images)[np.arange(n), labels]
     needed = (1 - Fraction(alpha)) * (n + 1)
     allowed = [value for value in scores if (scores >= value).sum() >= needed]
-    assert trial.calibrate([], images, labels) == max(allowed, default=-np.inf)
+    calibrated = demo._Calibration.of(trial.model, images, labels, settings)
+    assert calibrated.vanilla_threshold == max(allowed, default=-np.inf)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
@@ -129,14 +164,14 @@ def test_command(tmp_path, monkeypatch, capsys, small, ending):
     assert err == ""
     assert max(len(line) for line in out.splitlines() if "wrote" not in line) <= 80
     table = out.split("\n\n")[1].splitlines()
-    assert len(table) == 2 + len(small.rows)
-    assert len({len(line) for line in table}) == 1
-    for line, row in zip(table[2:], small.rows, strict=True):
-        clean, attacked = 100 * row.bincp.coverage, 100 * row.bincp.coverage_attacked
+    assert len(table) == 2 + 3 * len(small.rows)
+    outcomes = [outcome for row in small.rows for outcome in (row.bincp, row.paper, row.vanilla)]
+    for line, outcome in zip(table[2:], outcomes, strict=True):
+        clean, attacked = 100 * outcome.coverage, 100 * outcome.coverage_attacked
+        sizes = [f"{outcome.set_size:.2f}", f"{outcome.set_size_attacked:.2f}"]
         cells = line.split()
-        assert cells[:4] == [f"{row.radius:g}", "128", f"{row.tau:.3f}", f"{row.min_count}"]
-        assert cells[5:8] == [f"{clean:.1f}", f"{attacked:.1f}", f"{row.bincp.set_size:.2f}"]
-        assert cells[9] == f"{100 * row.vanilla.coverage_attacked:.1f}"
+        assert cells[-5:] == [f"{outcome.passes:.1f}", f"{clean:.1f}", f"{attacked:.1f}", *sizes]
+    assert [line.split()[0] for line in table[2::3]] == [f"{row.radius:g}" for row in small.rows]
     assert f"wrote {picture}" in out
     assert picture.read_bytes().startswith(PNG if ending == "png" else b"<?xml")
     assert [path.name for path in tmp_path.iterdir()] == [picture.name]
@@ -197,25 +232,24 @@ def test_least_count_by_brute_force():
 
 @pytest.mark.slow
 def test_real_demo_is_convincing():
-    """False alarms: below 1e-6 for all of BinCP's coverages together, over the choice of a seed.
+    """False alarms: below 1e-6 for all coverages of BinCP and vanilla, over the choice of a seed.
 
-    A point is covered unless its clean twin with noise of its own falls below tau (beta-binomial,
-    at level alpha - eta) or one of the two confidence bounds of error eta / (n + K) fails. Given
-    the calibration the failures are independent: more than 3 of them have probability below 1e-11.
+    At the clean image a set misses its label with the probability of a conformal prediction of
+    level alpha: beta-binomial over test images. BinCP's level is that under the worst attack.
     """
     settings = demo.Settings()
     result = demo.run(settings)
     n, n_test = settings.n_calibration, settings.n_test
-    level = Fraction(settings.alpha) - Fraction(demo.ETA)
-    failure = 2 * float(Fraction(demo.ETA)) / (n + demo.N_CLASSES)
-    n_checks = 2 * len(result.rows)
-    assert scipy_stats.binom.sf(3, n_test, failure) < 1e-11
-    least = least_count(n, n_test, int(level * (n + 1)), 0.9e-6 / n_checks) - 3
+    n_checks = 3 * len(result.rows)
+    rank = int(Fraction(settings.alpha) * (n + 1))
+    least = least_count(n, n_test, rank, 0.9e-6 / n_checks)
 
     for row in result.rows:
         assert row.bincp.coverage * n_test >= least, row
         assert row.bincp.coverage_attacked * n_test >= least, row
         assert row.vanilla.coverage * n_test >= least, row
+        assert row.bincp.passes < row.paper.passes / 50, row
+        assert row.bincp.set_size <= row.paper.set_size, row
         if row.radius <= 0.25:
             assert row.bincp.set_size < 1.5, row
             assert row.bincp.set_size_attacked < 2, row

@@ -185,6 +185,34 @@ class TestRule:
         with pytest.raises(TypeError, match=r"`rule` must be a BinCP, .* or have the methods"):
             classifier(rule=risk, n_samples=8)
 
+    def test_a_rule_of_another_class_says_how_it_tests(self, data):
+        x, y = data
+
+        class Other:
+            """Passes everything on to a BinCP, but for what is hidden."""
+
+            def __init__(self, rule, hidden):
+                self.inner, self.hidden = rule, hidden
+
+            def __getattr__(self, name):
+                if name in vars(self)["hidden"]:
+                    raise AttributeError(name)
+                return getattr(vars(self)["inner"], name)
+
+        for passes in (None, "auto"):
+            whole, part = (
+                Other(bincp.BinCP(certificate(), alpha=0.2, passes=passes), hidden)
+                for hidden in ((), ("boundaries_",))
+            )
+            ours = classifier(rule=whole, n_samples=16, seed=4).calibrate(x, y)
+            same = classifier(rule=whole.inner, seed=4)
+            np.testing.assert_array_equal(ours.predict(x).sets, same.predict(x).sets)
+            theirs = classifier(rule=part, n_samples=16).calibrate(x, y)
+            with pytest.raises(TypeError, match="got Other without boundaries_"):
+                theirs.predict(x)
+            with pytest.raises(TypeError, match="got Other without boundaries_"):
+                classifier(rule=part)
+
     def test_a_rule_keeps_the_certificate_that_it_is_for(self):
         rule = bincp.BinCP(certificate())
         with pytest.raises(AttributeError):
@@ -323,6 +351,77 @@ class TestIds:
         )
         counts = other.predict(x, curtail=False).counts
         np.testing.assert_array_equal(counts, (expected >= np.float32(ours.rule.tau_)).sum(axis=2))
+
+
+class Recalibrating:
+    """A model that calibrates a rule anew while a prediction is under way."""
+
+    def __init__(self, calibrate):
+        self.calibrate = calibrate
+        self.active = False
+
+    def __call__(self, x):
+        if self.active:
+            self.calibrate()
+        return first_coordinates(x)
+
+
+@pytest.mark.parametrize("passes", [None, "auto"])
+@pytest.mark.parametrize("curtail", [True, False])
+@pytest.mark.parametrize("each_class", [False, True])
+def test_a_prediction_keeps_to_the_rule_of_its_start(data, passes, curtail, each_class):
+    """Boundaries of one calibration and a threshold of another have no guarantee."""
+    x, y = data
+    more = {"n_classes": K} if each_class else {}
+    kind = bincp.MondrianBinCP if each_class else bincp.BinCP
+    rule = kind(certificate(), alpha=0.2, passes=passes, **more)
+    rng = np.random.default_rng(0)
+
+    def calibrate_anew():
+        labels = [y] if each_class else []
+        rule.calibrate(rng.normal(9, 1, (200, 12)).astype(np.float32), *labels, n_test_samples=12)
+
+    model = Recalibrating(calibrate_anew)
+    ours = classifier(rule=rule, model=model, n_samples=8, batch_size=64).calibrate(x, y)
+    expected = ours.predict(x, indices=range(200), curtail=curtail)
+    before = copy.deepcopy(rule.tau_)
+    model.active = True
+    got = ours.predict(x, indices=range(200), curtail=curtail)
+    assert np.all(rule.tau_ != before)
+    assert rule.n_test_samples_ == 12
+    for name in ("sets", "counts", "forward_passes"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
+
+
+def test_no_calibration_comes_between_two_attributes(data):
+    """Each attribute is read while another thread has just calibrated."""
+    x, y = data
+    scores = np.random.default_rng(0).normal(9, 1, (200, 12)).astype(np.float32)
+
+    class Restless(bincp.BinCP):
+        read = 0
+        limit = 0
+
+        def __getattribute__(self, name):
+            if name.endswith("_") and not name.startswith("_"):
+                cls = type(self)
+                cls.read += 1
+                if cls.read == cls.limit:
+                    shared.calibrate(scores, n_test_samples=12)
+            return super().__getattribute__(name)
+
+    shared = Restless(certificate(), alpha=0.2, passes="auto")
+    ours = classifier(rule=shared, n_samples=8).calibrate(x, y)
+    first = shared._rule
+    Restless.read = 0
+    expected = ours.predict(x, indices=range(200))
+    reads = Restless.read
+    assert reads > 3
+    for Restless.limit in range(1, reads + 1):
+        shared._rule, Restless.read = first, 0
+        got = ours.predict(x, indices=range(200))
+        assert shared._rule is not first
+        np.testing.assert_array_equal(got.sets, expected.sets)
 
 
 def test_flips_by_a_rule(data):

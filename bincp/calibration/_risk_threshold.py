@@ -1,0 +1,95 @@
+"""The threshold of risk control: the largest at which the losses stay within their budget."""
+
+import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._utils.arrays import ArrayLike, as_array, where
+from bincp._utils.levels import shown
+from bincp.metrics import as_members, exact_false_negative_rates, false_negative_rate
+
+Sets: TypeAlias = npt.NDArray[np.bool_]
+Loss: TypeAlias = Callable[[Sets, Sets], npt.NDArray[np.float64]]
+
+
+class Threshold(NamedTuple):
+    """A value, and the sum of the losses of the sets of larger or equal values."""
+
+    value: float
+    total_loss: Fraction | None
+
+
+def largest_threshold(
+    values: npt.NDArray[np.floating], labels: ArrayLike, loss: str | Loss, level: Fraction
+) -> Threshold:
+    """Return the largest value v with sum_i loss_i({values_i >= v}) + 1 <= level (n + 1).
+
+    -inf, without a sum, if there is none. The sets change at values only, and the loss grows with
+    v. A string is the false-negative rate.
+    """
+    true = as_members("labels", labels)
+    if true.shape != values.shape:
+        raise ValueError(f"`labels` must have shape {values.shape}, got {true.shape}")
+    candidates = np.unique(values)
+    budget = level * (len(values) + 1) - 1
+    every, none = np.ones_like(true), np.zeros_like(true)
+    at_low, at_high = _losses(loss, every, true), _losses(loss, none, true)
+    if Fraction(float(at_low.max())) > level:
+        raise ValueError(
+            f"`loss` must be at most {shown(level)}, alpha less what is spent on sampling, "
+            f"where every label is in the set, got {at_low.max()}"
+        )
+    low, high = -1, len(candidates)  # the sets of all labels, and none
+    found = Threshold(-math.inf, None)
+    while high - low > 1:
+        middle = (low + high) // 2
+        sets = values >= candidates[middle]
+        losses = _losses(loss, sets, true)
+        _check_monotone(at_low, losses, at_high)
+        total = _total(loss, sets, true, losses)
+        if total <= budget:
+            low, at_low = middle, losses
+            found = Threshold(float(candidates[middle]), total)
+        else:
+            high, at_high = middle, losses
+    return found
+
+
+def _total(loss: str | Loss, sets: Sets, true: Sets, losses: npt.NDArray[np.float64]) -> Fraction:
+    """Return the sum of the losses, exactly."""
+    if isinstance(loss, str):
+        rates, which = exact_false_negative_rates(sets, true)
+        counts = np.bincount(which, minlength=len(rates)).tolist()
+        return sum(map(operator.mul, rates, counts), Fraction(0))
+    return sum(map(Fraction, losses.tolist()), Fraction(0))
+
+
+def _losses(loss: str | Loss, sets: Sets, true: Sets) -> npt.NDArray[np.float64]:
+    if isinstance(loss, str):
+        return false_negative_rate(sets, true)
+    losses = as_array("loss(sets, labels)", loss(sets, true))
+    if losses.shape != (len(true),) or losses.dtype.kind not in "fiub":
+        raise ValueError(
+            f"`loss` must return {len(true)} numbers, got {losses.dtype} {losses.shape}"
+        )
+    bad = ~((losses >= 0) & (losses <= 1))
+    if bad.any():
+        raise ValueError(f"`loss` must be in [0, 1], got {losses[bad][0]} {where(bad)}")
+    return losses.astype(np.float64)
+
+
+def _check_monotone(*losses: npt.NDArray[np.float64]) -> None:
+    """Refuse losses of shrinking sets that are not non-decreasing."""
+    for smaller, larger in pairwise(losses):
+        bad = smaller > larger
+        if bad.any():
+            raise ValueError(
+                "`loss` must not grow when labels are added to a set, "
+                f"got {larger[bad][0]} and then {smaller[bad][0]} {where(bad)}"
+            )
