@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,18 @@ def clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     from bincp.certificates import _registry
 
     monkeypatch.setattr(_registry, "_entries", dict(_registry._entries))
+
+
+@pytest.fixture(scope="module")
+def without_charges() -> Iterator[None]:
+    """Let a module test the bounds of the laws themselves, not what drawn noise takes from them."""
+    from bincp import smoothing
+
+    with pytest.MonkeyPatch.context() as patch:
+        for scheme in ("SparseFlip", "CategoricalFlip", "Joint", "Ablation"):
+            exact = smoothing.Smoothing.sampling_error
+            patch.setattr(getattr(smoothing, scheme), "sampling_error", exact)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ _LONGEST_STEP = Fraction(1, 8)  # of a Taylor series, in standard deviations: so
 
 
 class Law(NamedTuple):
-    """A law of additive noise, of a scale in grid steps and a shape, which most laws do not have."""
+    """A law of additive noise, of a scale in grid steps and a shape, which few laws have."""
 
     scale: str  # the name of the parameter
     thresholds: Callable[[Fraction, float], Iterator[int]]

@@ -22,6 +22,8 @@ torch = pytest.importorskip("torch")
 
 from bincp.sampling import RobustClassifier, exact_probabilities  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("without_charges")  # see test_charges.py
+
 PAIRS = [
     (Ablation(3, 10), L0(2)),
     (Ablation(45, 150_528), L0(20)),

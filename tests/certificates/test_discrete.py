@@ -27,6 +27,8 @@ from bincp.smoothing import CategoricalFlip, Gaussian, SparseFlip, Uniform
 from bincp.testing import check_certificate
 from support import Exact, assert_exact_bounds, golden, least
 
+pytestmark = pytest.mark.usefixtures("without_charges")  # see test_charges.py
+
 DISCRETE = golden("discrete")
 JOINT = golden("joint")
 TIGHT = Fraction("1e-14")

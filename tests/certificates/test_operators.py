@@ -22,6 +22,8 @@ from bincp.balls import L1, L2, Ball, Flips, Linf
 from bincp.smoothing import Gaussian, Smoothing, SparseFlip, Uniform
 from support import SPARSE_ERROR, Exact, assert_exact_bounds, golden, least
 
+pytestmark = pytest.mark.usefixtures("without_charges")  # see test_charges.py
+
 SMALLEST = 5e-324
 BELOW_ONE = 1 - 2.0**-53
 UNIFORM_ERROR = Fraction("3e-16")
