@@ -63,7 +63,7 @@ def thresholds(law: str, scale: float, grid: int, shape: float = 0.0) -> tuple[i
             return values
     raise ValueError(
         f"`{kind.scale}` must give noise that reaches at most {MAX_HALF} grid points far, "
-        f"got {scale!r}, which is {scale * grid:g} steps of grid = {grid}"
+        f"got {scale!r} with grid = {grid}"
     )
 
 
@@ -153,15 +153,12 @@ def pareto_clip(scale: float, grid: int, a: float) -> int:
 
     Inputs are up to 1 in size, and a draw is beyond the rest with probability 2^-10.
     """
-    return grid + ceil(_common_pareto(Fraction(scale) * grid, a))
+    return grid + _common_pareto(Fraction(scale) * grid, a)
 
 
-def _common_pareto(s: Fraction, a: float) -> Fraction:
-    """Return what the size of noise exceeds with probability 2^-10, in steps: s (2^(10/a) - 1)."""
-    doublings = 10 / Fraction(a)
-    if doublings > 64:
-        return Fraction(MAX_HALF + 1)  # with any scale that is worth a table
-    return s * (Fraction(exp(int(doublings * LOG_2)), UNIT) - 1)
+def _common_pareto(s: Fraction, a: float) -> int:
+    """Return what noise exceeds with probability 2^-10: s (2^(10/a) - 1) steps, rounded up."""
+    return ceil(s * (Fraction(exp(int(10 / Fraction(a) * LOG_2)), UNIT) - 1))
 
 
 def _rounded(value: int) -> int:
@@ -183,7 +180,7 @@ LAWS = {
         "scale",
         _pareto,
         # Noise that moves the least input beyond the largest output is as good as the largest.
-        lambda s, a, grid: Fraction(2 * grid + ceil(_common_pareto(s, a))),
+        lambda s, a, grid: Fraction(2 * grid + _common_pareto(s, a)),
         "a",
         cut=True,
     ),
