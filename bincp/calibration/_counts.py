@@ -12,14 +12,14 @@ from bincp.calibration._provenance import check_same
 __all__ = ["Counts"]
 
 
-class _How(NamedTuple):
+class How(NamedTuple):
     """How scores were counted."""
 
     n_samples: int
     tau: Any
-    phase: str
-    stopped_early: bool
-    provenance: dict[str, Any] | None
+    phase: str = "test"
+    stopped_early: bool = False
+    provenance: dict[str, Any] | None = None
 
 
 class Counts(np.ndarray):
@@ -65,7 +65,7 @@ class Counts(np.ndarray):
     array([[ True,  True, False]])
     """
 
-    _how: _How | None = None
+    _how: How | None = None
 
     def __new__(
         cls,
@@ -84,9 +84,9 @@ class Counts(np.ndarray):
             raise ValueError(f"`values` must have shape (n, K), got {array.shape}")
         if phase not in ("test", "calibration", "tuning"):
             raise ValueError(f"`phase` must be 'test', 'calibration' or 'tuning', got {phase!r}")
-        made = np.asarray(array, dtype=np.int32).view(cls)
-        made._how = _How(m, tau, phase, check_flag("stopped_early", stopped_early), provenance)
-        return made
+        early = check_flag("stopped_early", stopped_early)
+        how = How(m, tau, phase, early, provenance)
+        return known_counts(np.array(array, dtype=np.int32), how)
 
     def __array_finalize__(self, source: Any) -> None:
         self._how = getattr(source, "_how", None)
@@ -96,7 +96,7 @@ class Counts(np.ndarray):
         return plain if plain.ndim else plain[()]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _counts_again, (np.asarray(self), self._how)
+        return known_counts, (np.asarray(self), self._how)
 
     @property
     def n_samples(self) -> int:
@@ -123,13 +123,14 @@ class Counts(np.ndarray):
         """What the scores were made with, as far as it is known."""
         return self._known().provenance
 
-    def _known(self) -> _How:
+    def _known(self) -> How:
         if self._how is None:
             raise AttributeError("this array was computed from Counts, and knows nothing of them")
         return self._how
 
 
-def _counts_again(values: npt.NDArray[np.int32], how: _How | None) -> Counts:
+def known_counts(values: npt.NDArray[np.int32], how: How | None) -> Counts:
+    """Return counts that were made here, which are neither checked nor copied."""
     made = values.view(Counts)
     made._how = how
     return made
@@ -137,7 +138,7 @@ def _counts_again(values: npt.NDArray[np.int32], how: _How | None) -> Counts:
 
 def joined_counts(parts: list[Counts]) -> Counts:
     """Join counts of several inputs, which were counted alike."""
-    return _counts_again(np.concatenate([np.asarray(part) for part in parts]), parts[0]._how)
+    return known_counts(np.concatenate([np.asarray(part) for part in parts]), parts[0]._how)
 
 
 def number_counted(rule: Any, counts: Any, n_samples: int | None) -> int:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import as_counts
 from bincp.calibration import BinCP, MondrianBinCP
-from bincp.certificates import Certificate, certify
+from bincp.calibration._stored import CalibrationScores
+from bincp.certificates import certify
 from bincp.cli._arguments import (
     OUTPUTS,
     SPECS,
@@ -110,9 +111,8 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
         certificate = certify(arguments.smoothing, arguments.ball)
         rule = BinCP(certificate, **options)
     target = output_file(arguments.out, [arguments.scores, arguments.labels])
-    points = _run_points(arguments, certificate) if is_run(arguments.scores) else _points(arguments)
+    points = _run_points(arguments) if is_run(arguments.scores) else _points(arguments)
     if arguments.mondrian:
-        assert points.labels is not None
         assert points.n_classes is not None
         rules = MondrianBinCP(certificate, n_classes=points.n_classes, **options)
         rules.calibrate(points.scores, points.labels, n_test_samples=arguments.n_test_samples)
@@ -131,24 +131,26 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
 
 
 class _Points(NamedTuple):
-    """The scores (n, m) of the true labels; the labels and their number K, where known."""
+    """The scores (n, m) of the true labels, or a run; the labels and their number K, where known.
 
-    scores: npt.NDArray[Any]
+    A run has its labels, and knows what its scores were made with, which goes into the rule.
+    """
+
+    scores: npt.NDArray[Any] | CalibrationScores
     labels: npt.NDArray[np.int64] | None
     n_classes: int | None
 
 
-def _run_points(arguments: argparse.Namespace, certificate: Certificate) -> _Points:
-    """Read the calibration points of a run."""
+def _run_points(arguments: argparse.Namespace) -> _Points:
+    """Open the run of the calibration points."""
     stored = open_run(arguments.scores, {"--labels": arguments.labels, "--key": arguments.key})
-    points = _Points(*stored.calibration_points(certificate.describe()))
-    if arguments.n_classes not in (None, points.n_classes):
+    if arguments.n_classes not in (None, stored.n_classes):
         raise UsageError(
-            f"--n-classes must be the K = {points.n_classes} of the run, got {arguments.n_classes}"
+            f"--n-classes must be the K = {stored.n_classes} of the run, got {arguments.n_classes}"
         )
-    if arguments.mondrian and points.labels is None:
+    if arguments.mondrian and not stored.identity["labels"]:
         raise ValueError(f"{arguments.scores}: --mondrian needs a run with labels")
-    return points
+    return _Points(stored, None, stored.n_classes)
 
 
 def _points(arguments: argparse.Namespace) -> _Points:

@@ -15,7 +15,7 @@ from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP, Counts, SequentialRule
-from bincp.calibration._counts import joined_counts
+from bincp.calibration._counts import How, joined_counts, known_counts
 from bincp.calibration._provenance import check_same
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate, certify
@@ -711,13 +711,8 @@ def _decided(job: Job, rule: Rule, boundaries: Tests | None, looks: Looks | None
 
 
 def _counts(job: Job, rule: Rule, counts: npt.NDArray[np.int32], *, stopped_early: bool) -> Counts:
-    return Counts(
-        counts,
-        n_samples=job.n_samples,
-        tau=rule.tau_,
-        stopped_early=stopped_early,
-        provenance=provenance_of(rule),
-    )
+    known = provenance_of(rule)
+    return known_counts(counts, How(job.n_samples, rule.tau_, "test", stopped_early, known))
 
 
 def _joined(parts: list[PredictionSets]) -> PredictionSets:

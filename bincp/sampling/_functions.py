@@ -11,6 +11,7 @@ from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
 from bincp.adapters import ModelLike, as_model
 from bincp.calibration import Counts
+from bincp.calibration._counts import How, known_counts
 from bincp.noise._keys import Phase
 from bincp.sampling import _engine
 from bincp.sampling._inputs import Ids, Key, check_key, pieces
@@ -223,13 +224,9 @@ def count_scores(
         device=device,
         progress=progress,
     )
-    return Counts(
-        joined(_engine.count(job, threshold)[0] for job, _ in jobs),
-        n_samples=n_samples,
-        tau=threshold,
-        phase=phase,
-        provenance=None if callable(score) else {"score": score_content(score, None)},
-    )
+    counts = joined(_engine.count(job, threshold)[0] for job, _ in jobs)
+    known = None if callable(score) else {"score": score_content(score, None)}
+    return known_counts(counts, How(int(n_samples), threshold, phase, provenance=known))
 
 
 def vote_counts(
