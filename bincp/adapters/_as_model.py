@@ -38,7 +38,8 @@ def as_model(
     estimator : object
         One of:
 
-        * a torch module, or a function of a batch (b, ...), a tensor, that returns a tensor (b, K);
+        * a torch module, or a function of a batch (b, ...), a tensor, that returns a tensor (b, K),
+          or an object that has it as ``.logits``;
         * an estimator of ``art.estimators.classification``, of any backend;
         * a fitted scikit-learn classifier with ``predict_proba``, or an object with its interface,
           such as a pipeline; inputs are flattened to (b, features);

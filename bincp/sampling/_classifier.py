@@ -362,7 +362,7 @@ class RobustClassifier:
         Parameters
         ----------
         x : tensor or array (n, ...), or source of inputs
-            Test inputs, as in `sample_scores`; labels of a dataset or a loader do not matter.
+            Test inputs, as in `sample_scores`; labels that come with them do not matter.
         indices : array-like (n,) of int, optional
             Ids of the inputs; equal ids get equal noise where the classifier has a `seed`. By
             default ids that no call on this object was given before, see the notes of the class.

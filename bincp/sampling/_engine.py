@@ -276,7 +276,8 @@ def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> torch.Tens
     """Return draws of inputs `x`, which are those of the job or take their place."""
     keys = job.keys(sources, draws)
     if job.device_sampler is not None:
-        return job.device_sampler.rows(keys, sources, x)
+        with torch.autocast(job.device.type, enabled=False):  # the noise has the same bits anyway
+            return job.device_sampler.rows(keys, sources, x)
     # A fresh tensor each time: the model may keep it, and a copy to the device may still read it.
     rows = torch.empty(
         (len(sources), *x.shape[1:]),

@@ -1,6 +1,8 @@
 """Exact probabilities of derandomised smoothing: every noised copy is evaluated."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +13,22 @@ from bincp._utils.validation import check_threshold
 from bincp.adapters import ModelLike
 from bincp.noise._copies import EveryCopy, copies_of
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job, integers
+from bincp.sampling._functions import jobs_of, joined
+from bincp.sampling._inputs import Key
+from bincp.sampling._jobs import Job
 from bincp.sampling._scoring import Score
 from bincp.smoothing import Smoothing
 
 
 def exact_probabilities(
     model: ModelLike,
-    x: ArrayLike,
+    x: ArrayLike | Iterable[Any],
     smoothing: Smoothing,
     *,
     tau: float,
     score: Score = "tps",
-    labels: ArrayLike | None = None,
+    labels: ArrayLike | bool | None = None,
+    key: Key = None,
     batch_size: int = 256,
     device: torch.device | str | None = None,
     progress: bool = False,
@@ -41,8 +46,8 @@ def exact_probabilities(
         As in `sample_scores`. Must be deterministic, and give an input the same score whatever
         else is in the batch; with floating-point numbers a score that equals `tau` to the last
         bits may not, so choose a `tau` that no score comes that close to.
-    x : tensor or array (n, ...)
-        Inputs, float32 or float64, before any normalisation. For `SplittingNoise` they must lie on
+    x : tensor or array (n, ...), or source of inputs
+        As in `sample_scores`. For `SplittingNoise` they must lie on
         its grid.
     smoothing : SplittingNoise, BlockAblation or BandAblation
         A derandomised scheme; SplittingNoise with a grid.
@@ -50,10 +55,10 @@ def exact_probabilities(
         Threshold, fixed in advance; compared as ``score >= tau`` in the dtype of the scores.
     score : str, (str, dict) or callable, optional
         As in `sample_scores`; scores that draw random numbers, such as "aps", are refused.
-    labels : array-like (n,) of int, optional
+    labels : array-like (n,) of int, or True, optional
         If given, only the probabilities of these labels are returned, which is all that
-        calibration needs.
-    batch_size, device, progress
+        calibration needs. True stands for the labels that `x` yields.
+    key, batch_size, device, progress
         As in `sample_scores`.
 
     Returns
@@ -88,31 +93,33 @@ def exact_probabilities(
     """
     threshold = check_threshold("tau", tau)
     copies = copies_of(smoothing)
-    job = Job.checked(
+    jobs = jobs_of(
         model,
         x,
         smoothing,
         copies.levels,
+        labels=None if labels is True else labels,
+        key=key,
         phase="test",
+        first_draw=0,
         score=score,
         batch_size=batch_size,
         seed=0,
         device=device,
         progress=progress,
     )
-    if job.score.random:
-        raise ValueError(f"`score` must not be random for exact probabilities, got {score!r}")
-    job = replace(job, sampler=EveryCopy(copies))
-    own = None if labels is None else _labels(labels, len(job.x))
-    counts = _engine.count(job, threshold)[0]
-    if own is not None:
-        as_counts("labels", own, high=counts.shape[1] - 1)
-        counts = np.take_along_axis(counts, own[:, None], axis=1)[:, 0]
-    return counts / copies.levels
+
+    def counted(job: Job, own: Any) -> npt.NDArray[np.int32]:
+        if job.score.random:
+            raise ValueError(f"`score` must not be random for exact probabilities, got {score!r}")
+        counts, _ = _engine.count(replace(job, sampler=EveryCopy(copies)), threshold)
+        return counts if labels is None else _of_labels(counts, own)
+
+    return joined(counted(job, own) for job, own in jobs) / copies.levels
 
 
-def _labels(labels: ArrayLike, n: int) -> npt.NDArray[np.int64]:
-    own = integers("labels", labels)
-    if own.shape != (n,):
-        raise ValueError(f"`labels` must have shape {(n,)}, got {own.shape}")
-    return own
+def _of_labels(counts: npt.NDArray[np.int32], labels: Any) -> npt.NDArray[np.int32]:
+    if labels is None:
+        raise ValueError("`x` must yield pairs of inputs and labels, got inputs alone")
+    own = as_counts("labels", labels, high=counts.shape[1] - 1)
+    return np.asarray(np.take_along_axis(counts, own[:, None], axis=1)[:, 0])

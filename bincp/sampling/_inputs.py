@@ -293,7 +293,8 @@ def item_of(dataset: Any, i: int, key: Key) -> tuple[Any, Any]:
     one, label = taken(dataset[i], key)
     if not isinstance(one, torch.Tensor | np.ndarray):
         raise TypeError(
-            f"`x` must yield tensors or arrays, got {type(one).__name__} at position {i}"
+            f"`x` must yield tensors or arrays, got {type(one).__name__} at position {i}; give the "
+            "dataset a transform that makes them"
         )
     return host_inputs(one), label
 

@@ -1,5 +1,6 @@
 """Evaluation mode of a module, also where several threads use it at once."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,15 @@ class _Use:
 _uses: dict[int, _Use] = {}
 # A module may sample inside its own eval(): the same thread takes the lock again.
 _lock = threading.RLock()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()  # another thread may have held it, which does not live here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager

@@ -218,3 +218,23 @@ def test_the_device_draws_beside_the_model(monkeypatch):
         expected += [*draw, f"scores {i - 1}"] if i else draw
         expected += [f"main waits for event {i}", f"main uses draw {i}", f"model {i}"]
     assert log == [*expected, "scores 2"]
+
+
+@pytest.mark.parametrize("smoothing", SCHEMES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_autocast_does_not_reach_the_noise(device, smoothing, dtype):
+    x = torch.from_numpy(X).to(dtype) / 255
+    seen = []
+
+    def keeping(rows):
+        seen.append(rows.clone())
+        return rows.flatten(1)[:, :K]
+
+    options = {"phase": "test", "seed": 5}
+    sample_scores(keeping, x, smoothing, 4, **options)
+    outside, seen = seen, []
+    with torch.autocast("cpu", torch.bfloat16):
+        sample_scores(keeping, x, smoothing, 4, **options)
+    assert device
+    assert len(outside) == len(seen)
+    assert all(map(torch.equal, outside, seen))

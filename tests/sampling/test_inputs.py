@@ -16,11 +16,12 @@ from bincp.balls import L2  # noqa: E402
 from bincp.sampling import (  # noqa: E402
     RobustClassifier,
     count_scores,
+    exact_probabilities,
     run,
     sample_scores,
     vote_counts,
 )
-from bincp.smoothing import Gaussian  # noqa: E402
+from bincp.smoothing import Gaussian, SplittingNoise  # noqa: E402
 
 N, D, K, M = 11, 6, 3, 4
 SCHEME = Gaussian(0.5)
@@ -483,6 +484,37 @@ class TestPrecision:
             pytest.raises(ValueError, match=r"as in calibration: `precision` was .*None"),
         ):
             ours.predict(self.INPUTS)
+
+
+def test_exact_probabilities_of_a_source():
+    scheme = SplittingNoise(0.25)
+    levels = (np.random.default_rng(0).integers(0, 256, (N, D)) / 255).astype(np.float32)
+    options = {"tau": 0.4}
+    expected = exact_probabilities(logits, levels, scheme, **options)
+    own = exact_probabilities(logits, levels, scheme, labels=Y, **options)
+    source = [(levels[:4], Y[:4]), (levels[4:], Y[4:])]
+    found = exact_probabilities(logits, source, scheme, **options)
+    np.testing.assert_array_equal(found, expected)
+    found = exact_probabilities(logits, source, scheme, labels=True, **options)
+    np.testing.assert_array_equal(found, own)
+    np.testing.assert_array_equal(own, expected[np.arange(N), Y])
+    with pytest.raises(ValueError, match="pairs of inputs and labels"):
+        exact_probabilities(logits, iter([levels]), scheme, labels=True, **options)
+
+
+def test_runs_read_dicts_by_their_keys(tmp_path):
+    data = Items(lambda i: {"x": X[i], "y": int(Y[i])})
+    options = {"phase": "calibration", "seed": 5, "model_id": "logits"}
+    plain = run(tmp_path / "a", logits, X, SCHEME, M, labels=Y, **options)
+    named = run(tmp_path / "b", logits, data, SCHEME, M, key=("x", "y"), **options)
+    np.testing.assert_array_equal(named.values(), plain.values())
+    np.testing.assert_array_equal(named.labels(), Y)
+    plain.verify(data, key=("x", "y"))
+    assert run(tmp_path / "c", logits, data, SCHEME, M, key="x", **options).labels() is None
+    with pytest.raises(TypeError, match="`key` must name the inputs"):
+        run(tmp_path / "d", logits, data, SCHEME, M, **options)
+    with pytest.raises(TypeError, match="`key` must be None with an array"):
+        run(tmp_path / "d", logits, X, SCHEME, M, key="x", **options)
 
 
 def test_runs_and_calls_in_memory_read_alike(tmp_path):

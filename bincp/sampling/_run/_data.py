@@ -11,7 +11,14 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from bincp._utils.arrays import ArrayLike
 from bincp.noise._keys import IntArray
-from bincp.sampling._inputs import check_same_items, dataset_of, item_labels, item_of
+from bincp.sampling._inputs import (
+    Key,
+    check_key,
+    check_same_items,
+    dataset_of,
+    item_labels,
+    item_of,
+)
 from bincp.sampling._jobs import host_inputs, integers
 
 _PROBES = 16
@@ -48,9 +55,12 @@ class Data(Protocol):
         """Return the inputs from `first` on, up to `last` and without it."""
 
 
-def data_of(x: object, labels: ArrayLike | None) -> Data:
+def data_of(x: object, labels: ArrayLike | None, key: Key = None) -> Data:
     """Return what reads an array, a tensor, a memory map, a dataset or a loader."""
+    check_key(key)
     if isinstance(x, torch.Tensor | np.ndarray):
+        if key is not None:
+            raise TypeError(f"`key` must be None with an array of inputs, got {key!r}")
         return _Array.checked(x, labels)
     if labels is not None:
         raise TypeError(
@@ -65,7 +75,7 @@ def data_of(x: object, labels: ArrayLike | None) -> Data:
             "`x` must be an array, a tensor, a dataset with __len__ and __getitem__ or a "
             f"DataLoader of one, got {type(dataset).__name__}"
         )
-    return _Dataset.checked(dataset)
+    return _Dataset.checked(dataset, key)
 
 
 def probe(data: Data) -> str:
@@ -106,22 +116,23 @@ class _Array:
 
 @dataclass(frozen=True)
 class _Dataset:
-    """A dataset that yields inputs, or pairs of an input and its label."""
+    """A dataset that yields inputs, pairs of an input and its label, or dicts that hold them."""
 
     dataset: Any
     labelled: bool
+    key: Key
 
     @classmethod
-    def checked(cls, dataset: Any) -> "_Dataset":
+    def checked(cls, dataset: Any, key: Key) -> "_Dataset":
         if len(dataset) == 0:
             raise ValueError("`x` must hold at least one input, got an empty dataset")
-        return cls(dataset, item_of(dataset, 0, None)[1] is not None)
+        return cls(dataset, item_of(dataset, 0, key)[1] is not None, key)
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def rows(self, first: int, last: int) -> Rows:
-        items = [item_of(self.dataset, i, None) for i in range(first, last)]
+        items = [item_of(self.dataset, i, self.key) for i in range(first, last)]
         check_same_items(items, first)
         inputs = np.stack([one for one, _ in items])
         return Rows(inputs, item_labels(items) if self.labelled else None)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, round_to
 from bincp.calibration._provenance import COMPARED, check_same
 from bincp.noise._keys import IntArray
+from bincp.sampling._inputs import Key
 from bincp.sampling._run import _canonical
 from bincp.sampling._run._data import Digests, data_of
 from bincp.sampling._run._kept import AllScores, Counts, Kept, LabelScores, kept_of
@@ -211,12 +212,12 @@ class Run:
         """
         return np.concatenate([self._counts(block.values, tau) for block in self.blocks()])
 
-    def verify(self, x: object, labels: ArrayLike | None = None) -> None:
+    def verify(self, x: object, labels: ArrayLike | None = None, *, key: Key = None) -> None:
         """Compare all inputs and labels with those that the run was made of.
 
         Parameters
         ----------
-        x, labels
+        x, labels, key
             As in `run`.
 
         Raises
@@ -226,7 +227,7 @@ class Run:
         FileNotFoundError
             If a part is missing.
         """
-        data = data_of(x, labels)
+        data = data_of(x, labels, key)
         if len(data) != self.n_inputs:
             raise ValueError(f"`x` must hold {self.n_inputs} inputs, got {len(data)}")
         for number in range(self.n_parts):

@@ -13,6 +13,7 @@ from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import check_flag, check_integer
 from bincp.adapters import ModelLike
 from bincp.noise._keys import Phase, check_seed
+from bincp.sampling._inputs import Key
 from bincp.sampling._run import _manifest, _seed
 from bincp.sampling._run._layout import Layout, usual_parts
 from bincp.sampling._run._manifest import Manifest, check_same
@@ -36,6 +37,7 @@ def run(
     *,
     phase: Phase,
     labels: ArrayLike | None = None,
+    key: Key = None,
     keep: str | None = None,
     rules: Any = None,
     score: Score = "tps",
@@ -69,6 +71,8 @@ def run(
         or pairs of an input and its label, or a loader of one in its order.
     labels : array-like (n,) of int, optional
         Labels in [0, K), where `x` is an array. They are kept beside the values.
+    key : str or (str, str), optional
+        The name of the inputs, or the names of inputs and labels, where a dataset yields dicts.
     keep : "label scores", "scores", "counts" or "votes", optional
         The scores (n, m) of the labels, which any calibration takes; all scores (n, K, m), which
         serve everything; how many scores reach the thresholds of `rules`; or how many draws have
@@ -155,6 +159,7 @@ def run(
         n_samples,
         phase=phase,
         labels=labels,
+        key=key,
         keep=keep,
         rules=rules,
         score=score,

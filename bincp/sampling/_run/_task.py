@@ -12,6 +12,7 @@ from bincp.adapters import ModelLike, as_model
 from bincp.certificates._registry import parameters_of
 from bincp.noise._keys import Phase, check_first_draw, check_phase
 from bincp.sampling import _engine
+from bincp.sampling._inputs import Key
 from bincp.sampling._jobs import Job, Model, Options
 from bincp.sampling._run._canonical import hexed
 from bincp.sampling._run._data import Data, Rows, data_of, probe
@@ -51,6 +52,7 @@ class Task:
         *,
         phase: Phase,
         labels: ArrayLike | None,
+        key: Key,
         keep: str | None,
         rules: Any,
         score: Score,
@@ -64,7 +66,7 @@ class Task:
     ) -> "Task":
         """Check all arguments, and make the identity."""
         check_phase(phase)
-        data = data_of(x, labels)
+        data = data_of(x, labels, key)
         first = data.rows(0, 1)
         kept = _checked_kept(keep, rules, phase, first.labels is not None)
         shown: Score = "logit" if isinstance(kept, Votes) else score
