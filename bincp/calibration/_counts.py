@@ -1,5 +1,6 @@
 """Counts of scores that know how they were counted."""
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,8 +121,8 @@ class Counts(np.ndarray):
 
     @property
     def provenance(self) -> dict[str, Any] | None:
-        """What the scores were made with, as far as it is known."""
-        return self._known().provenance
+        """What the scores were made with, as far as it is known; a copy."""
+        return copy.deepcopy(self._known().provenance)
 
     def _known(self) -> How:
         if self._how is None:

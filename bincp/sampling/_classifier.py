@@ -482,6 +482,8 @@ class RobustClassifier:
     def reseed(self, seed: int | None = None, *, first_id: int = 0) -> Self:
         """Give the noise to come another seed, such as in a copy or a forked process.
 
+        Calls of other threads that are under way keep their noise.
+
         Parameters
         ----------
         seed : int, optional

@@ -84,8 +84,13 @@ def classes_of(rule: Any) -> int | None:
 
 
 def provenance_of(rule: Any) -> dict[str, Any] | None:
-    """Return what the scores of a rule were made with, None where it does not know."""
-    return getattr(rule, "provenance_", None) if is_calibrated(rule) else None
+    """Return what the scores of a rule were made with, None where it does not know; no copy."""
+    if not is_calibrated(rule):
+        return None
+    if isinstance(rule, BinCP | MondrianBinCP):
+        inner = rule._rule
+        return None if inner is None else inner.provenance
+    return getattr(rule, "provenance_", None)
 
 
 def is_calibrated(rule: Rule) -> bool:

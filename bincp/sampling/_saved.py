@@ -81,6 +81,8 @@ class Saved:
             )
         check_same(known, found, "the classifier")
         merged = {**found, **{name: value for name, value in known.items() if value is not None}}
+        one, two = known.get("model") or {}, found["model"]
+        merged["model"] = {name: one.get(name) or two[name] for name in two}
         if merged["score"] is None:
             raise ValueError("`score_id` must name a score that is a function, got None")
         if merged["model"] == {"fingerprint": None, "id": None}:

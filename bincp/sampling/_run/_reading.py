@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, round_to
+from bincp.calibration._counts import Counts as CountsOfScores
+from bincp.calibration._counts import How, known_counts
 from bincp.calibration._provenance import COMPARED, check_same
 from bincp.noise._keys import IntArray
 from bincp.sampling._inputs import Key
@@ -193,8 +195,8 @@ class Run:
         rows = range(0, self.n_parts, self._layout.n_columns)
         return np.concatenate([self._part(number).labels for number in rows])
 
-    def counts(self, tau: float) -> npt.NDArray[np.int32]:
-        """Return how many scores (n, K) reach a threshold.
+    def counts(self, tau: float) -> CountsOfScores:
+        """Return how many scores (n, K) reach a threshold, as `bincp.Counts`.
 
         Parameters
         ----------
@@ -210,7 +212,9 @@ class Run:
             If the run keeps other thresholds, or neither counts nor all scores; or if a part is
             damaged.
         """
-        return np.concatenate([self._counts(block.values, tau) for block in self.blocks()])
+        counts = np.concatenate([self._counts(block.values, tau) for block in self.blocks()])
+        how = How(self.n_samples, tau, self.phase, provenance=self.provenance())
+        return known_counts(counts, how)
 
     def verify(self, x: object, labels: ArrayLike | None = None, *, key: Key = None) -> None:
         """Compare all inputs and labels with those that the run was made of.
