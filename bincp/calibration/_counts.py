@@ -28,8 +28,8 @@ class Counts(np.ndarray):
 
     `bincp.sampling.count_scores` and `bincp.sampling.RobustClassifier` return them, and
     `BinCP.predict_set_from_counts` takes them without the number of samples: it refuses those of
-    other draws, of another threshold, or that stopped early. They are an array of int32 otherwise.
-    Some rows of them are `Counts`, too; what is computed from them is a plain array.
+    other draws, of another threshold, or that stopped early. They are an array of int32 otherwise,
+    and read-only: copies, and what is computed from them, know nothing, but a slice of them does.
 
     Parameters
     ----------
@@ -90,7 +90,8 @@ class Counts(np.ndarray):
         return known_counts(np.array(array, dtype=np.int32), how)
 
     def __array_finalize__(self, source: Any) -> None:
-        self._how = getattr(source, "_how", None)
+        # What can be written to may soon be something else.
+        self._how = None if self.flags.writeable else getattr(source, "_how", None)
 
     def __array_wrap__(self, array: Any, *_: Any, **__: Any) -> Any:
         plain = np.asarray(array)
@@ -126,13 +127,14 @@ class Counts(np.ndarray):
 
     def _known(self) -> How:
         if self._how is None:
-            raise AttributeError("this array was computed from Counts, and knows nothing of them")
+            raise AttributeError("this array is a copy of Counts, which knows nothing of them")
         return self._how
 
 
 def known_counts(values: npt.NDArray[np.int32], how: How | None) -> Counts:
     """Return counts that were made here, which are neither checked nor copied."""
     made = values.view(Counts)
+    made.flags.writeable = False
     made._how = how
     return made
 

@@ -101,7 +101,8 @@ class RobustClassifier:
         all draws are counted, `boundaries_` is None. Its certificate must be that of `smoothing`
         and `ball`. A rule that is calibrated already, such as one that
         `BinCP.load` read, predicts at once; `model` and `score` must then be those of its
-        calibration, which the rule does not know. `calibrate` calibrates this very object.
+        calibration, and others are refused where the rule knows them, see the notes. `calibrate`
+        calibrates this very object.
     n_samples : int
         Draws for each calibration input, m. May be left out where `rule` is calibrated.
     n_test_samples : int, optional

@@ -374,6 +374,12 @@ class TestCounts:
         counts = bincp.Counts([[3, 2]], n_samples=4, tau=0.5)
         for plain in (counts + counts, counts.sum(axis=1), 2 * counts, counts >= 2):
             assert type(plain) is np.ndarray
+        with pytest.raises(ValueError, match="read-only"):
+            counts += counts
+        for other in (counts.copy(), copy.copy(counts), counts[[0]], counts.astype(np.int64)):
+            with pytest.raises(AttributeError, match="knows nothing"):
+                _ = other.n_samples
+        assert counts[:1].n_samples == 4
         assert counts.sum() == 5
         assert counts.tolist() == [[3, 2]]
         joined = np.concatenate([counts, counts])
