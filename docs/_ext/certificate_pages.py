@@ -1,0 +1,161 @@
+"""Sphinx extension: a page with a picture for each smoothing scheme that has certificates.
+
+Nothing is written by hand but one example of each pair: what a certificate proves, and where that
+comes from, is the docstring of its factory; whether it pays a charge, and what it assumes of the
+model, says `Certificate.describe`. A registered pair without an example fails the build.
+"""
+
+import inspect
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+mpl.use("Agg")
+
+import bincp
+from bincp import balls, smoothing
+from bincp.certificates import _registry
+
+PIXELS = 3072  # of a colour image of 32 x 32
+NORM_BALLS = (balls.L1(0.25, PIXELS), balls.L2(0.125, PIXELS), balls.Linf(1 / 255, PIXELS))
+ADDITIVE = (
+    smoothing.Gaussian(0.25, grid=255),
+    smoothing.Laplace(0.25, grid=255),
+    smoothing.Uniform(0.5, grid=255),
+    smoothing.Expp(0.25, 4, grid=255),
+    smoothing.Pareto(0.1, 3, grid=255),
+    smoothing.UniformBall(20),
+    smoothing.Exp1(0.25),
+    smoothing.Exp2(0.25),
+    smoothing.ExpInf(0.25),
+    smoothing.PowInf(0.25, 2 * PIXELS),
+)
+DISCRETE = (
+    (smoothing.SparseFlip(0.01, 0.6), balls.Flips(1, 2)),
+    (smoothing.CategoricalFlip(5, 0.05, 0.6), balls.CategoricalFlips(1, 1, 1)),
+    (
+        smoothing.Joint(smoothing.SparseFlip(0.001, 0.4), smoothing.SparseFlip(0.01, 0.6)),
+        balls.Joint(balls.Flips(0, 1), balls.Flips(1, 1)),
+    ),
+    (smoothing.SplittingNoise(0.25), balls.L1(8 / 255)),
+    (smoothing.Ablation(45, 784), balls.L0(3)),
+    (smoothing.BlockAblation(5, 32, 32), balls.Patch(3, 3)),
+    (smoothing.BandAblation(4, 32), balls.Patch(3, 3)),
+    (smoothing.Deletion(0.9), balls.EditDistance(2)),
+)
+
+
+def examples() -> Iterator[tuple[Any, Any]]:
+    """Yield one example of each pair of ours."""
+    yield from ((scheme, ball) for scheme in ADDITIVE for ball in NORM_BALLS)
+    yield from DISCRETE
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write the pages and the pictures, and an index of them."""
+    folder = Path(app.srcdir) / "certificates" / "generated"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = _by_scheme()
+    _check_that_nothing_is_missing(found)
+    for scheme, made in found.items():
+        _draw(folder / f"{scheme.__name__}.svg", made)
+        _write(folder / f"{scheme.__name__}.rst", _page(scheme, made))
+    lines = [".. toctree::", "   :maxdepth: 1", ""]
+    names = (f"   generated/{scheme.__name__}" for scheme in found)
+    _write(folder.parent / "toctree.inc", "\n".join([*lines, *names, ""]))
+
+
+def _by_scheme() -> dict[type, list[bincp.Certificate]]:
+    found: dict[type, list[bincp.Certificate]] = defaultdict(list)
+    for scheme, ball in examples():
+        found[type(scheme)].append(bincp.certify(scheme, ball))
+    return found
+
+
+def _check_that_nothing_is_missing(found: dict[type, Any]) -> None:
+    pairs = {(type(scheme), type(ball)) for scheme, ball in examples()}
+    ours = {pair[:2] for pair in bincp.registered() if pair[2].startswith("bincp.")}
+    if missing := ours - pairs:
+        raise ExtensionError(f"no example of {sorted(str(pair) for pair in missing)}")
+
+
+def _page(scheme: type, certificates: list[bincp.Certificate]) -> str:
+    name = scheme.__name__
+    lines = [name, "=" * len(name), ""]
+    lines += [inspect.getdoc(scheme).partition("\n\n")[0], ""]
+    lines += [f"Parameters and notes: :class:`bincp.smoothing.{name}`.", ""]
+    lines += [f".. image:: {name}.svg", "   :alt: lower and upper bounds of the examples below", ""]
+    for certificate in certificates:
+        lines += _section(certificate)
+    return "\n".join(lines)
+
+
+def _section(certificate: bincp.Certificate) -> list[str]:
+    described = certificate.describe()
+    smoothing_type, ball_type = (described[key]["type"] for key in ("smoothing", "ball"))
+    title = f"Against {ball_type} balls"
+    factory = _factory(smoothing_type, ball_type)
+    lines = ["", title, "-" * len(title), "", inspect.getdoc(factory) or "", ""]
+    lines += [".. code-block:: python", "", f"   {_call(certificate)}", ""]
+    lines += [f"* bounds at p = 0.9: {certificate.lower(0.9):.4g} and {certificate.upper(0.9):.4g}"]
+    for key, text in (
+        ("note", "note: {}"),
+        ("charge", "charge for the drawn noise: {:.2g}"),
+        ("assumes", "assumed of the model: {}"),
+    ):
+        if key in described:
+            lines.append("* " + text.format(described[key]))
+    return lines
+
+
+def _call(certificate: bincp.Certificate) -> str:
+    described = certificate.describe()
+    scheme, ball = (_written(described[key]) for key in ("smoothing", "ball"))
+    return f"bincp.certify(bincp.smoothing.{scheme}, bincp.balls.{ball})"
+
+
+def _written(description: Any) -> str:
+    if not isinstance(description, dict):
+        return f"{description:.4g}" if isinstance(description, float) else repr(description)
+    given = ((k, v) for k, v in description.items() if k != "type" and v is not None)
+    return f"{description['type']}({', '.join(f'{k}={_written(v)}' for k, v in given)})"
+
+
+def _factory(smoothing_type: str, ball_type: str) -> Any:
+    pair = (getattr(smoothing, smoothing_type), getattr(balls, ball_type))
+    return _registry._entries[pair].factory
+
+
+def _draw(path: Path, certificates: list[bincp.Certificate]) -> None:
+    """Draw the bounds of each certificate, in one colour, with its name beside the axes."""
+    from matplotlib import pyplot as plt
+
+    p = np.linspace(0, 1, 501)
+    figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    axes.plot(p, p, color="0.6", linewidth=1, linestyle=":", label="no attack")
+    for number, certificate in enumerate(certificates):
+        label = _written(certificate.describe()["ball"])
+        axes.plot(p, certificate.lower(p), color=f"C{number}", label=label)
+        axes.plot(p, certificate.upper(p), color=f"C{number}", linestyle="--")
+    axes.set(xlabel="p at the clean input", ylabel="p in the ball", xlim=(0, 1), ylim=(0, 1))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1), borderaxespad=0, frameon=False)
+    with mpl.rc_context({"svg.hashsalt": "bincp"}):
+        figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file only where it changes, so that what is built stays."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("builder-inited", write_pages, priority=100)
+    return {"parallel_read_safe": True}
