@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.errors import ExtensionError
-
-mpl.use("Agg")
 
 import bincp
 from bincp import balls, smoothing
@@ -57,8 +55,8 @@ def examples() -> Iterator[tuple[Any, Any]]:
     yield from DISCRETE
 
 
-def write_pages(app: Sphinx) -> None:
-    """Write the pages and the pictures, and an index of them."""
+def write_pages(app: Sphinx, config: Config) -> None:
+    """Write a page and a picture for each scheme."""
     folder = Path(app.srcdir) / "certificates" / "generated"
     folder.mkdir(parents=True, exist_ok=True)
     found = _by_scheme()
@@ -66,9 +64,6 @@ def write_pages(app: Sphinx) -> None:
     for scheme, made in found.items():
         _draw(folder / f"{scheme.__name__}.svg", made)
         _write(folder / f"{scheme.__name__}.rst", _page(scheme, made))
-    lines = [".. toctree::", "   :maxdepth: 1", ""]
-    names = (f"   generated/{scheme.__name__}" for scheme in found)
-    _write(folder.parent / "toctree.inc", "\n".join([*lines, *names, ""]))
 
 
 def _by_scheme() -> dict[type, list[bincp.Certificate]]:
@@ -134,10 +129,12 @@ def _factory(smoothing_type: str, ball_type: str) -> Any:
 
 def _draw(path: Path, certificates: list[bincp.Certificate]) -> None:
     """Draw the bounds of each certificate, in one colour, with its name beside the axes."""
-    from matplotlib import pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
     p = np.linspace(0, 1, 501)
-    figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    axes = figure.subplots()
     axes.plot(p, p, color="0.6", linewidth=1, linestyle=":", label="no attack")
     for number, certificate in enumerate(certificates):
         label = _written(certificate.describe()["ball"])
@@ -145,9 +142,8 @@ def _draw(path: Path, certificates: list[bincp.Certificate]) -> None:
         axes.plot(p, certificate.upper(p), color=f"C{number}", linestyle="--")
     axes.set(xlabel="p at the clean input", ylabel="p in the ball", xlim=(0, 1), ylim=(0, 1))
     axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1), borderaxespad=0, frameon=False)
-    with mpl.rc_context({"svg.hashsalt": "bincp"}):
+    with rc_context({"svg.hashsalt": "bincp"}):  # the same file in each build
         figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
 
 
 def _write(path: Path, text: str) -> None:
@@ -157,5 +153,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("builder-inited", write_pages, priority=100)
+    """Connect the extension, as Sphinx asks for."""
+    app.connect("config-inited", write_pages)  # before pages are looked for
     return {"parallel_read_safe": True}

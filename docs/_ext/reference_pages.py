@@ -7,23 +7,37 @@ import importlib
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
-# The pages of the reference: file, title, what it is for, and modules with the names that are theirs.
+# The pages: file, title, what it is for, and modules with the names that are theirs (all if none).
 PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
     (
         "calibration",
         "Calibrate and predict",
         "Rules that make prediction sets from scores, and what they are planned with.",
-        {"bincp": ["BinCP", "MondrianBinCP", "RobustRiskControl", "one_sample", "plan", "Plan",
-                   "SequentialRule", "SequentialTracker"]},
+        {
+            "bincp": [
+                "BinCP",
+                "MondrianBinCP",
+                "RobustRiskControl",
+                "one_sample",
+                "plan",
+                "Plan",
+                "SequentialRule",
+                "SequentialTracker",
+            ]
+        },
     ),
     (
         "certificates",
         "Certificates",
         "What an attack inside a ball can do to a probability.",
-        {"bincp": ["certify", "Certificate", "register", "registered"],
-         "bincp.radii": [], "bincp.testing": []},
+        {
+            "bincp": ["certify", "Certificate", "register", "registered"],
+            "bincp.radii": [],
+            "bincp.testing": [],
+        },
     ),
     ("smoothing", "Smoothing schemes", "The parameters of the noise.", {"bincp.smoothing": []}),
     ("balls", "Balls", "What the adversary may change.", {"bincp.balls": []}),
@@ -50,9 +64,21 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
         "counting",
         "Counting and confidence bounds",
         "The compiled primitives.",
-        {"bincp": ["count_exceedances", "decide", "kth_largest", "clopper_pearson_lower",
-                   "clopper_pearson_upper", "hoeffding_lower", "hoeffding_upper",
-                   "bernstein_lower", "bernstein_upper", "dkw_band", "get_include"]},
+        {
+            "bincp": [
+                "count_exceedances",
+                "decide",
+                "kth_largest",
+                "clopper_pearson_lower",
+                "clopper_pearson_upper",
+                "hoeffding_lower",
+                "hoeffding_upper",
+                "bernstein_lower",
+                "bernstein_upper",
+                "dkw_band",
+                "get_include",
+            ]
+        },
     ),
     (
         "other_methods",
@@ -69,8 +95,8 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
 ]
 
 
-def write_pages(app: Sphinx) -> None:
-    """Write one page for each task, and an index of them."""
+def write_pages(app: Sphinx, config: Config) -> None:
+    """Write one page for each task."""
     folder = Path(app.srcdir) / "reference"
     folder.mkdir(exist_ok=True)
     for file, title, purpose, modules in PAGES:
@@ -107,5 +133,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("builder-inited", write_pages, priority=100)  # before autosummary generates
+    """Connect the extension, as Sphinx asks for."""
+    app.connect("config-inited", write_pages)  # before pages are looked for
     return {"parallel_read_safe": True}
