@@ -86,19 +86,35 @@ def _page(scheme: type, certificates: list[bincp.Certificate]) -> str:
     lines += [inspect.getdoc(scheme).partition("\n\n")[0], ""]
     lines += [f"Parameters and notes: :class:`bincp.smoothing.{name}`.", ""]
     lines += [f".. image:: {name}.svg", "   :alt: lower and upper bounds of the examples below", ""]
+    by_factory: dict[Any, list[bincp.Certificate]] = defaultdict(list)
     for certificate in certificates:
-        lines += _section(certificate)
+        by_factory[_factory(certificate)].append(certificate)
+    for factory, alike in by_factory.items():
+        lines += _section(factory, alike)
     return "\n".join(lines)
 
 
-def _section(certificate: bincp.Certificate) -> list[str]:
-    described = certificate.describe()
-    smoothing_type, ball_type = (described[key]["type"] for key in ("smoothing", "ball"))
-    title = f"Against {ball_type} balls"
-    factory = _factory(smoothing_type, ball_type)
+def _section(factory: Any, certificates: list[bincp.Certificate]) -> list[str]:
+    """Return what one factory proves, with its examples."""
+    names = [certificate.describe()["ball"]["type"] for certificate in certificates]
+    title = f"Against {' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} balls"
     lines = ["", title, "-" * len(title), "", inspect.getdoc(factory) or "", ""]
-    lines += [".. code-block:: python", "", f"   {_call(certificate)}", ""]
-    lines += [f"* bounds at p = 0.9: {certificate.lower(0.9):.4g} and {certificate.upper(0.9):.4g}"]
+    for certificate in certificates:
+        lines += _example(certificate)
+    return lines
+
+
+def _example(certificate: bincp.Certificate) -> list[str]:
+    described = certificate.describe()
+    scheme, ball = (_written(described[key]) for key in ("smoothing", "ball"))
+    lines = [
+        ".. code-block:: python",
+        "",
+        f"   smoothing = bincp.smoothing.{scheme}",
+        f"   bincp.certify(smoothing, bincp.balls.{ball})",
+        "",
+        f"* bounds at p = 0.9: {certificate.lower(0.9):.4g} and {certificate.upper(0.9):.4g}",
+    ]
     for key, text in (
         ("note", "note: {}"),
         ("charge", "charge for the drawn noise: {:.2g}"),
@@ -106,13 +122,7 @@ def _section(certificate: bincp.Certificate) -> list[str]:
     ):
         if key in described:
             lines.append("* " + text.format(described[key]))
-    return lines
-
-
-def _call(certificate: bincp.Certificate) -> str:
-    described = certificate.describe()
-    scheme, ball = (_written(described[key]) for key in ("smoothing", "ball"))
-    return f"bincp.certify(bincp.smoothing.{scheme}, bincp.balls.{ball})"
+    return [*lines, ""]
 
 
 def _written(description: Any) -> str:
@@ -122,9 +132,10 @@ def _written(description: Any) -> str:
     return f"{description['type']}({', '.join(f'{k}={_written(v)}' for k, v in given)})"
 
 
-def _factory(smoothing_type: str, ball_type: str) -> Any:
-    pair = (getattr(smoothing, smoothing_type), getattr(balls, ball_type))
-    return _registry._entries[pair].factory
+def _factory(certificate: bincp.Certificate) -> Any:
+    described = certificate.describe()
+    scheme, ball = (described[key]["type"] for key in ("smoothing", "ball"))
+    return _registry._entries[getattr(smoothing, scheme), getattr(balls, ball)].factory
 
 
 def _draw(path: Path, certificates: list[bincp.Certificate]) -> None:
