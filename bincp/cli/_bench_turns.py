@@ -1,0 +1,74 @@
+"""Two functions measured in turns, and what comes of it."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How fast a kernel and its baseline are.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name, which stays the same from version to version.
+    what : str
+        What was measured, with all parameters.
+    baseline : str
+        What it was compared with.
+    rate, baseline_rate : float
+        Bounds, values of noise or bytes a second.
+    """
+
+    kernel: str
+    what: str
+    baseline: str
+    rate: float
+    baseline_rate: float
+
+    @property
+    def ratio(self) -> float:
+        """The speed of the kernel over that of the baseline."""
+        return self.rate / self.baseline_rate
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, numbers with four digits, which is more than repeats."""
+        values = asdict(self) | {"ratio": self.ratio}
+        return {
+            key: float(f"{value:.4g}") if isinstance(value, float) else value
+            for key, value in values.items()
+        }
+
+
+def rates(
+    ours: Callable[[], Any], theirs: Callable[[], Any], size: int, seconds: float
+) -> tuple[float, float]:
+    """Return how many values a second two functions make, which make ``size`` of them a call.
+
+    They take turns, so that other programs on the machine disturb the comparison little, and the
+    fastest turn of each counts. Each is measured for so many seconds.
+    """
+    turns = [(function, _calls_a_turn(function, seconds / 20)) for function in (ours, theirs)]
+    best = [math.inf, math.inf]
+    end = time.perf_counter() + 2 * seconds
+    while time.perf_counter() < end or not math.isfinite(best[1]):
+        for i, (function, calls) in enumerate(turns):
+            best[i] = min(best[i], _time(function, calls) / calls)
+    return size / best[0], size / best[1]
+
+
+def _calls_a_turn(function: Callable[[], Any], seconds: float) -> int:
+    calls = 1
+    while _time(function, calls) < seconds:
+        calls *= 2
+    return calls
+
+
+def _time(function: Callable[[], Any], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return time.perf_counter() - start
