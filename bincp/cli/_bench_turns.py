@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+_LONGEST_TURN = 0.002  # seconds: short enough to end before another program gets the processor
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -51,7 +53,8 @@ def rates(
     They take turns, so that other programs on the machine disturb the comparison little, and the
     fastest turn of each counts. Each is measured for so many seconds.
     """
-    turns = [(function, _calls_a_turn(function, seconds / 20)) for function in (ours, theirs)]
+    turn = min(seconds / 20, _LONGEST_TURN)
+    turns = [(function, _calls_a_turn(function, turn)) for function in (ours, theirs)]
     best = [math.inf, math.inf]
     end = time.perf_counter() + 2 * seconds
     while time.perf_counter() < end or not math.isfinite(best[1]):

@@ -70,11 +70,23 @@ class Rule(Protocol):
 
 
 def calibrate(
-    rule: Any, scores: ArrayLike, labels: ArrayLike, n_classes: int, n_test_samples: int
+    rule: Any,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    n_classes: int,
+    n_test_samples: int,
+    n_threads: int,
 ) -> None:
-    """Calibrate a rule on the scores (n, m) of the true labels; only Mondrian needs the labels."""
+    """Calibrate a rule on the scores (n, m) of the true labels; only Mondrian needs the labels.
+
+    Rules of other classes need not know about threads.
+    """
     if isinstance(rule, MondrianBinCP):
-        rule.calibrate(scores, labels, n_test_samples=n_test_samples)
+        rule.calibrate(scores, labels, n_test_samples=n_test_samples, n_threads=n_threads)
+    elif isinstance(rule, BinCP):
+        rule.calibrate(
+            scores, n_classes=n_classes, n_test_samples=n_test_samples, n_threads=n_threads
+        )
     else:
         rule.calibrate(scores, n_classes=n_classes, n_test_samples=n_test_samples)
 
