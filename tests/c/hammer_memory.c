@@ -115,8 +115,8 @@ static void certificates(const bincp_regions *regions)
     free(workspace);
     double *const storage = doubles(bincp_regions_size(REGIONS));
     double *const sums = doubles(bincp_regions_workspace(REGIONS));
-    const bincp_regions made = bincp_regions_make(shared->clean, shared->perturbed, REGIONS, 1e-15,
-                                                  0.0, storage, sums);
+    const bincp_regions made =
+        bincp_regions_make(shared->clean, shared->perturbed, REGIONS, 1e-15, 0.0, storage, sums);
     bincp_regions_lower_fill(&made, right.p, N, out);
     for (int i = 0; i < N; i++) {
         out[i] = bincp_regions_upper(&made, right.p[i]);
@@ -131,7 +131,8 @@ static void laws(void)
 {
     static const double shifts[2] = {0.25, 0.125};
     static const bincp_steps steps = {255.0, 10.0};
-    const bincp_location expp = {.shift = 0.5, .law.expp = bincp_expp_make(4.0, 0.90640247705547708)};
+    const bincp_location expp = {.shift = 0.5,
+                                 .law.expp = bincp_expp_make(4.0, 0.90640247705547708)};
     const bincp_location sech = {.shift = 0.5, .law.sech = bincp_sech_make(1.0, 0.5)};
     const bincp_location pareto = {.shift = 0.5, .law.pareto = {4.0 / 3.0, -0.5}};
     const struct {
@@ -139,10 +140,11 @@ static void laws(void)
         const void *params;
         size_t n;
     } made[] = {
-        {BINCP_IDENTITY, NULL, N},         {BINCP_GAUSSIAN, shifts, N}, {BINCP_UNIFORM, shifts, N},
-        {BINCP_STEPS, &steps, N},          {BINCP_LAPLACE, shifts, N},  {BINCP_EXPP, &expp, FEW},
-        {BINCP_LAPLACE_UNIFORM, shifts, N}, {BINCP_SECH, &sech, FEW},    {BINCP_PARETO, &pareto, FEW},
-        {BINCP_HALF_POWER, shifts, FEW},
+        {BINCP_IDENTITY, NULL, N},          {BINCP_GAUSSIAN, shifts, N},
+        {BINCP_UNIFORM, shifts, N},         {BINCP_STEPS, &steps, N},
+        {BINCP_LAPLACE, shifts, N},         {BINCP_EXPP, &expp, FEW},
+        {BINCP_LAPLACE_UNIFORM, shifts, N}, {BINCP_SECH, &sech, FEW},
+        {BINCP_PARETO, &pareto, FEW},       {BINCP_HALF_POWER, shifts, FEW},
     };
     double *const out = doubles(N);
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
@@ -219,9 +221,15 @@ static void intervals_and_noise(void)
     int32_t *const counts = malloc(N / 10 * sizeof *counts);
     const ptrdiff_t shape = N / 10, stride = 10 * sizeof(float), none = 0, step = sizeof *counts;
     const bincp_count_task task = {
-        .type = BINCP_FLOAT32, .n_axes = 1, .shape = &shape, .n_samples = 10,
-        .scores = shared->scores, .score_strides = &stride, .sample_stride = sizeof(float),
-        .thresholds = shared->scores, .threshold_strides = &none,
+        .type = BINCP_FLOAT32,
+        .n_axes = 1,
+        .shape = &shape,
+        .n_samples = 10,
+        .scores = shared->scores,
+        .score_strides = &stride,
+        .sample_stride = sizeof(float),
+        .thresholds = shared->scores,
+        .threshold_strides = &none,
     };
     bincp_count(&task, counts, &step);
     free(counts);
@@ -249,9 +257,8 @@ int main(void)
     double *const workspace = doubles(bincp_regions_workspace(REGIONS));
     double *const clean = doubles(3 * REGIONS + 2), *const perturbed = doubles(REGIONS);
     bincp_sparse_masses(20, 20, 0.01, 0.6, clean, perturbed, clean + REGIONS);
-    bincp_regions regions =
-        bincp_regions_make(clean, perturbed, REGIONS, BINCP_SPARSE_SLACK,
-                           bincp_sparse_tiny(20, 20), storage, workspace);
+    bincp_regions regions = bincp_regions_make(clean, perturbed, REGIONS, BINCP_SPARSE_SLACK,
+                                               bincp_sparse_tiny(20, 20), storage, workspace);
     pthread_t writer, other;
     CHECK(pthread_create(&writer, NULL, overwrite, NULL) == 0);
     CHECK(pthread_create(&other, NULL, call, &regions) == 0);

@@ -75,7 +75,7 @@ static void make_laws(void)
     all.sech.law.sech = bincp_sech_make(1.0, 0.5);
     all.pareto.law.pareto = (bincp_pareto){4.0 / 3.0, -0.5};
     const void *const params[LAWS] = {
-        all.shifts, all.shifts, all.shifts, all.shifts, all.shifts,
+        all.shifts, all.shifts, all.shifts, all.shifts,  all.shifts,
         &all.steps, &all.expp,  &all.sech,  &all.pareto,
     };
     for (int law = 0; law < LAWS; law++) {
