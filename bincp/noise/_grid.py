@@ -7,13 +7,12 @@ from bincp._core import _noise
 from bincp._utils.arrays import where
 from bincp.noise._alias import Table, table_of
 from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
-from bincp.noise._samplers import FlatSampler, chunks
+from bincp.noise._samplers import FlatSampler, chunks, dtypes_on_grid
 from bincp.smoothing import Gaussian
 from bincp.smoothing._additive import OnGrid
 
 MAX_POINT = 2**20  # so that sums with the noise are exact in float32
 ROUNDING = 2.0**-22  # of the size of an input: what makes it a grid point in float32
-_GREY_LEVELS = 255
 _MAX_OFF_GRID = 2**20  # elements, over which the error of each adds up
 
 
@@ -59,8 +58,7 @@ class GridSampler(FlatSampler):
         law, scale, self.grid = smoothing.grid_law()
         self.table = table_of(law, scale, self.grid)
         self.name = repr(smoothing)
-        if self.grid == _GREY_LEVELS:
-            self.dtypes = (*self.dtypes, "uint8")
+        self.dtypes = dtypes_on_grid(self.grid)
 
     def check(self, x: FloatArray) -> None:
         if x.dtype == np.uint8:
