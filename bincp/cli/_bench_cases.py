@@ -327,6 +327,8 @@ NOISE_CASES = (
     NoiseCase(smoothing.Gaussian(0.25, grid=255, off_grid=True)),
     NoiseCase(smoothing.Laplace(0.12, grid=255)),
     NoiseCase(smoothing.Uniform(0.25, grid=255)),
+    NoiseCase(smoothing.Expp(0.25, p=4, grid=255)),
+    NoiseCase(smoothing.Pareto(0.25, a=3, grid=255)),
 )
 """Each built-in scheme, and each law on a grid."""
 

@@ -61,6 +61,8 @@ def public_cases() -> dict[str, Case]:
         ),
         "charged, laplace": (smoothing.Laplace(0.25, grid=255), balls.L1(0.25)),
         "charged, uniform": (smoothing.Uniform(0.5, grid=255), balls.L1(0.25)),
+        "charged, expp": (smoothing.Expp(0.25, p=4, grid=255), balls.L1(0.25)),
+        "charged, pareto": (smoothing.Pareto(0.25, a=3, grid=255), balls.L1(0.25)),
         "expp": (smoothing.Expp(1.0, p=4), balls.L1(0.1)),
         "half power": (smoothing.Expp(1.0, p=0.5), balls.L1(0.1)),
         "exp2": (smoothing.Exp2(0.1), balls.L2(0.1, dim=30)),
@@ -172,6 +174,7 @@ def public_cases() -> dict[str, Case]:
         ("grid", smoothing.Gaussian(0.25, grid=255), grey),
         ("laplace grid", smoothing.Laplace(0.25, grid=255), grey),
         ("uniform grid", smoothing.Uniform(0.5, grid=255), grey),
+        ("pareto grid", smoothing.Pareto(0.25, a=3, grid=255), grey),
         ("off_grid", smoothing.Gaussian(0.25, grid=255, off_grid=True), images),
     ):
         cases[f"draw, {name}, by threads"] = Case(

@@ -156,6 +156,8 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     ),
     "charged laplace": (smoothing.Laplace(0.25, grid=255), balls.L1(0.25)),
     "charged uniform": (smoothing.Uniform(0.5, grid=255), balls.L1(0.25)),
+    "charged exponential power": (smoothing.Expp(0.25, p=4, grid=255), balls.L1(0.25)),
+    "charged pareto": (smoothing.Pareto(0.25, a=3, grid=255), balls.L1(0.25)),
 }
 
 
@@ -176,6 +178,8 @@ def test_threads_share_a_certificate(pair: tuple[Any, Any]) -> None:
         smoothing.Gaussian(0.2, grid=255),
         smoothing.Laplace(0.2, grid=255),
         smoothing.Uniform(0.2, grid=255),
+        smoothing.Expp(0.2, p=4, grid=255),
+        smoothing.Pareto(0.2, a=3, grid=255),
         smoothing.Gaussian(0.2, grid=255, off_grid=True),
     ],
     ids=repr,

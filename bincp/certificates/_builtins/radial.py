@@ -34,7 +34,7 @@ def exp1(smoothing: Exp1, ball: NormBall) -> Noted:
     """Use the Laplace bound for k = 1; other k have tables only (Yang et al. 2020, Table 1)."""
     if smoothing.k != 1:
         raise CertificateError(f"{smoothing!r} has no built-in bound: there is one for k = 1")
-    return laplace_shift(smoothing.scale, ball)
+    return laplace_shift(smoothing.scale, distance_in("l1", ball))
 
 
 @register_built_in(Exp2, L1)
@@ -54,10 +54,10 @@ def exp2(smoothing: Exp2, ball: NormBall) -> Noted:
             f"{smoothing!r} has no built-in bound: there is one for j = 0 with k = 1 or k = 2"
         )
     if smoothing.k == 2:
-        return half_gaussian(smoothing.scale, ball)
+        return half_gaussian(smoothing.scale, distance_in("l2", ball))
     dim = dimension(ball)
     if dim == 1:
-        return laplace_shift(smoothing.scale, ball, "l2")
+        return laplace_shift(smoothing.scale, distance_in("l2", ball))
     distance, note = distance_in("l2", ball)
     shift = float_above(distance / (Fraction(smoothing.scale) * (dim - 1)))
     alpha = Fraction(dim - 1, 2)
@@ -84,7 +84,7 @@ def exp_inf(smoothing: ExpInf, ball: NormBall) -> Noted:
         raise ValueError(f"`smoothing` must have j < dim = {dim}, got {smoothing!r}")
     laplace_like = smoothing.k == 1 and smoothing.j == 0
     if laplace_like and type(ball) is Linf:
-        return laplace_shift(smoothing.scale, ball, "linf")
+        return laplace_shift(smoothing.scale, distance_in("linf", ball))
     if smoothing.j > 0 and dim - Fraction(smoothing.j) <= 1:
         raise CertificateError(
             f"{smoothing!r} has no built-in bound in {dim} dimensions: there is one for "
