@@ -1,5 +1,6 @@
 """Noisy copies of inputs, beside Gaussian noise by the Box-Muller transform."""
 
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bincp.cli._bench_cases import BOX_MULLER, NoiseCase
-from bincp.cli._bench_turns import Figure, rates
+from bincp.cli._bench_turns import ON_HOST, Figure, rates
 from bincp.noise._keys import Keys
 from bincp.noise._samplers import sampler_of
 
@@ -40,9 +41,10 @@ def noise_figure(case: NoiseCase, place: Place, n_inputs: int, seconds: float) -
     ours, theirs = _drawing(case, place, n_inputs), _drawing(BOX_MULLER, place, n_inputs)
     if ours is None or theirs is None:
         return None
+    clock = ON_HOST if place is None else time.perf_counter
     size = n_inputs * N_DRAWS * case.x(1).size
     what = f"copies of {case.x(1).dtype} inputs under {case.smoothing!r}"
-    return Figure(case.kernel, what, "Box-Muller", *rates(ours, theirs, size, seconds))
+    return Figure(case.kernel, what, "Box-Muller", *rates(ours, theirs, size, seconds, clock))
 
 
 def _drawing(case: NoiseCase, place: Place, n_inputs: int) -> Callable[[], Any] | None:
