@@ -511,18 +511,23 @@ def test_a_number_of_threads_is_checked(n_threads, error):
         classifier(alpha=0.2, n_samples=8, n_threads=n_threads)
 
 
-def test_a_rule_of_another_class_need_not_know_about_threads(data):
-    class Own:
-        def __init__(self):
-            self.own = bincp.BinCP(certificate(), alpha=0.2)
+class Inside(bincp.BinCP):
+    def calibrate(self, true_scores, *, n_classes=None, n_test_samples=None):
+        return super().calibrate(true_scores, n_classes=n_classes, n_test_samples=n_test_samples)
 
-        def __getattr__(self, name):
-            return getattr(self.own, name)
 
-        def calibrate(self, true_scores, *, n_classes=None, n_test_samples=None):
-            self.own.calibrate(true_scores, n_classes=n_classes, n_test_samples=n_test_samples)
+class Outside:
+    def __init__(self, *arguments, **settings):
+        self.own = Inside(*arguments, **settings)
 
+    def __getattr__(self, name):
+        return getattr(self.own, name)
+
+
+@pytest.mark.parametrize("kind", [Inside, Outside])
+def test_a_rule_of_another_class_need_not_know_about_threads(data, kind):
     x, y = data
-    ours = classifier(rule=Own(), n_samples=16, n_threads=2).calibrate(x, y).predict(x)
+    rule = kind(certificate(), alpha=0.2)
+    ours = classifier(rule=rule, n_samples=16, n_threads=2).calibrate(x, y).predict(x)
     theirs = classifier(alpha=0.2, n_samples=16).calibrate(x, y).predict(x)
     np.testing.assert_array_equal(ours.sets, theirs.sets)
