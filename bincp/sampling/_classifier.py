@@ -114,6 +114,10 @@ class RobustClassifier:
     seed : int, optional
         In [0, 2**64). By default each call draws a secret seed of its own from the system. A given
         one makes calls repeatable: whoever knows it knows the test noise.
+    n_threads : int, optional
+        Threads, >= 1, that draw the noise of a batch where the CPU draws it, and that count the
+        scores of calibration. They start for large batches only, of some 2**18 elements a thread,
+        and change no result. The model has threads of its own (`torch.set_num_threads`).
     input_range : (float, float), optional
         The range of clean inputs, (0, 1) for images in these units. Inputs outside are refused, in
         calibration and prediction; perturbed ones may leave it by the radius of a norm ball. Grey
@@ -202,6 +206,7 @@ class RobustClassifier:
         seed: int | None = None,
         device: torch.device | str | None = None,
         progress: bool = False,
+        n_threads: int = 1,
         input_range: tuple[float, float] | None = None,
         model_id: str | None = None,
         score_id: str | None = None,
@@ -211,7 +216,12 @@ class RobustClassifier:
         self._smoothing, self._ball = smoothing, ball
         self._certificate = certify(smoothing, ball)
         self._options = Options.checked(
-            score=score, batch_size=batch_size, seed=0, device=device, progress=progress
+            score=score,
+            batch_size=batch_size,
+            seed=0,
+            device=device,
+            progress=progress,
+            n_threads=n_threads,
         )
         self._seeds = Seeds(seed)
         self._range = InputRange.checked(input_range, ball)
@@ -335,7 +345,7 @@ class RobustClassifier:
             raise ValueError("`x` must hold at least one calibration input, got an empty loader")
         assert n_classes is not None
         points = SampledScores(np.concatenate(scores), np.concatenate(labels), n_classes, content)
-        calibrate(self.rule, points, self.n_test_samples)
+        calibrate(self.rule, points, self.n_test_samples, self._options.n_threads)
         return self
 
     def predict(
@@ -565,6 +575,7 @@ class RobustClassifier:
         batch_size: int = 256,
         device: torch.device | str | None = None,
         progress: bool = False,
+        n_threads: int = 1,
     ) -> Self:
         """Read a classifier that `save` wrote, for the same model.
 
@@ -589,8 +600,8 @@ class RobustClassifier:
             needs a new one, or `first_id`.
         first_id : int, optional
             Go on with the seed in the file, from this id on; it must be beyond all ids in use.
-        batch_size, device, progress
-            As in `sample_scores`.
+        batch_size, device, progress, n_threads
+            As in the class.
 
         Returns
         -------
@@ -625,6 +636,7 @@ class RobustClassifier:
             batch_size=batch_size,
             device=device,
             progress=progress,
+            n_threads=n_threads,
             input_range=saved.input_range(),
             model_id=model_id,
             score_id=score_id,

@@ -47,8 +47,8 @@ def exact_probabilities(
         else is in the batch; with floating-point numbers a score that equals `tau` to the last
         bits may not, so choose a `tau` that no score comes that close to.
     x : tensor or array (n, ...), or source of inputs
-        As in `sample_scores`. For `SplittingNoise` they must lie on
-        its grid.
+        As in `sample_scores`. For `SplittingNoise` they must lie on its grid; with ``grid=255``
+        they may be grey levels in uint8.
     smoothing : SplittingNoise, BlockAblation or BandAblation
         A derandomised scheme; SplittingNoise with a grid.
     tau : float

@@ -70,10 +70,14 @@ class Rule(Protocol):
     def sequential_rule(self) -> Tests: ...
 
 
-def calibrate(rule: Any, points: SampledScores, n_test_samples: int) -> None:
-    """Calibrate a rule; one of ours keeps what the scores were made with."""
+def calibrate(rule: Any, points: SampledScores, n_test_samples: int, n_threads: int) -> None:
+    """Calibrate a rule; one of ours keeps what the scores were made with.
+
+    Rules of other classes, and subclasses, need not know about threads.
+    """
+    threads = {"n_threads": n_threads} if type(rule) in (BinCP, MondrianBinCP) else {}
     if isinstance(rule, BinCP | MondrianBinCP):
-        rule.calibrate(points, n_test_samples=n_test_samples)
+        rule.calibrate(points, n_test_samples=n_test_samples, **threads)
     else:
         rule.calibrate(points.scores, n_classes=points.n_classes, n_test_samples=n_test_samples)
 

@@ -99,8 +99,8 @@ class Gaussian(OnGrid):
         Integer noise for inputs that are multiples of 1 / grid, 255 for images of 8 bits, see the
         notes. At most 2^20, and sigma grid at most 2499.
     off_grid : bool, optional
-        Allow all inputs with |x| <= 2^20 / grid, of 2^20 elements at most, at half the speed. They
-        are rounded to the grid after the noise. Needs ``sigma * grid >= 4``.
+        Allow all inputs with ``|x| <= 2^20 / grid``, of 2^20 elements at most, at half the speed.
+        They are rounded to the grid after the noise. Needs ``sigma * grid >= 4``.
 
     Raises
     ------
@@ -206,7 +206,7 @@ class Uniform(OnGrid):
 
 @dataclass(frozen=True, repr=False)
 class Laplace(OnGrid):
-    """Independent Laplace noise, of density ~ exp(-|x|_1 / scale), added to the input.
+    """Independent Laplace noise, of density ~ ``exp(-|x|_1 / scale)``, added to the input.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class Laplace(OnGrid):
 
 @dataclass(frozen=True, repr=False)
 class Expp(OnGrid):
-    """Independent generalised Gaussian noise, of density ~ exp(-|x / scale|_p^p), added.
+    """Independent generalised Gaussian noise, of density ~ ``exp(-|x / scale|_p^p)``, added.
 
     Parameters
     ----------
@@ -270,9 +270,8 @@ class Expp(OnGrid):
 
     Notes
     -----
-    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
-    of floating-point numbers, whose sums with x have last bits that depend on x more than real
-    numbers would let them (see `Gaussian`, whose `grid` avoids that).
+    Without a grid, the guarantee assumes that the model does not read the last bits of x + noise;
+    the notes of `Gaussian` say why, and what a grid is good for.
 
     References
     ----------
@@ -296,7 +295,7 @@ class Expp(OnGrid):
 
 @dataclass(frozen=True, repr=False)
 class Pareto(OnGrid):
-    """Independent two-sided Pareto noise, of density ~ (1 + |x| / scale)^-(a + 1) a coordinate.
+    """Independent two-sided Pareto noise, of density ~ ``(1 + |x| / scale)^-(a + 1)`` each.
 
     Parameters
     ----------
@@ -320,17 +319,12 @@ class Pareto(OnGrid):
 
     Notes
     -----
-    The notes of `Gaussian` say what a grid is good for. Tails of this noise end nowhere near, so
+    Without a grid, the guarantee assumes that the model does not read the last bits of x + noise;
+    the notes of `Gaussian` say why. Tails of this noise end nowhere near, so
     with a grid outputs are clipped to [-1 - r, 1 + r], where r is ``scale * (2**(10 / a) - 1)``,
     rounded up to the grid: the noise of an element is larger once in 2^10 draws. Noise beyond
     2 + r leads to the same outputs from all inputs. So the last two points of the table, 2 + r
     away, have the mass of what is beyond them, and nothing is cut off.
-
-    Notes
-    -----
-    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
-    of floating-point numbers, whose sums with x have last bits that depend on x more than real
-    numbers would let them (see `Gaussian`, whose `grid` avoids that).
 
     References
     ----------

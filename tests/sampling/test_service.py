@@ -18,7 +18,7 @@ from bincp.balls import L2  # noqa: E402
 from bincp.sampling import RobustClassifier  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
 
-PATH = Path(__file__).parents[2] / "docs" / "serving" / "service.py"
+PATH = Path(__file__).parents[2] / "docs" / "guide" / "service.py"
 
 
 def service_module():

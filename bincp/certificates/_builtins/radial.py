@@ -43,11 +43,11 @@ def exp1(smoothing: Exp1, ball: NormBall) -> Noted:
 def exp2(smoothing: Exp2, ball: NormBall) -> Noted:
     """Use the Gaussian bound for k = 2; for k = 1 shift in the quantile of sech(x)^(dim - 1).
 
-    The score of exp(-|x|_2 / scale) is the unit vector of the noise, and its worst sets of a given
-    mass are cones; adding up their derivatives gives R = scale (dim - 1) atanh(1 - 2 q), q the
-    Beta((dim - 1)/2, (dim - 1)/2) quantile of 1 - p (Yang et al. 2020, Table 1). tanh of a number
-    with density ~ sech(x)^(dim - 1) has that law, so R is its quantile; tight for small r. For
-    dim = 1 the noise is Laplace. The bound depends on the l2 length alone.
+    The score of ``exp(-|x|_2 / scale)`` is the unit vector of the noise, and its worst sets of a
+    given mass are cones; adding up their derivatives gives R = scale (dim - 1) atanh(1 - 2 q), q
+    the Beta((dim - 1)/2, (dim - 1)/2) quantile of 1 - p (Yang et al. 2020, Table 1). tanh of a
+    number with density ~ sech(x)^(dim - 1) has that law, so R is its quantile; tight for small r.
+    For dim = 1 the noise is Laplace. The bound depends on the l2 length alone.
     """
     if smoothing.j != 0 or smoothing.k not in (1, 2):
         raise CertificateError(
