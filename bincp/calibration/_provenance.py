@@ -14,6 +14,9 @@ COMPARED = (
 )
 """What must be the same in calibration and prediction where both are known."""
 
+KEPT = (*COMPARED, "input_dtype")
+"""What a rule keeps of its scores."""
+
 
 def check_same(known: Mapping[str, Any] | None, found: Mapping[str, Any] | None, who: str) -> None:
     """Refuse scores that were made with other things than those of the calibration, by name.

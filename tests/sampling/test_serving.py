@@ -869,6 +869,34 @@ class TestFiles:
         with pytest.raises(ValueError, match="must have a certificate that bincp makes again"):
             ours.save(tmp_path / "a.json")
 
+    def test_ids_may_be_given_after_the_calibration(self, tmp_path):
+        def model(x):
+            return x[:, :K]
+
+        def score(z):
+            return z.softmax(-1)
+
+        rule = fitted(model, score=score).rule
+        named = {"model_id": "m 1", "score_id": "s 1"}
+        RobustClassifier(model, SCHEME, BALL, rule=rule, score=score, **named).save(
+            tmp_path / "a.json"
+        )
+        loaded = RobustClassifier.load(tmp_path / "a.json", model, score=score, **named)
+        assert loaded.rule.provenance_["model"] == {"fingerprint": None, "id": "m 1"}
+        assert loaded.rule.provenance_["score"] == {"id": "s 1"}
+
+    def test_a_rule_of_a_run_is_saved_with_what_the_run_knows(self, tmp_path):
+        net = network()
+        points = run(tmp_path / "run", net, X, SCHEME, M, phase="calibration", labels=Y)
+        rule = bincp.BinCP(bincp.certify(SCHEME, BALL), alpha=0.2).calibrate(points)
+        ours = RobustClassifier(net, SCHEME, BALL, rule=rule, input_range=(0, 1))
+        ours.save(tmp_path / "a.json")
+        loaded = RobustClassifier.load(tmp_path / "a.json", net)
+        expected = ours.reseed(3).predict(X)
+        np.testing.assert_array_equal(loaded.reseed(3).predict(X).sets, expected.sets)
+        with pytest.raises(ValueError, match="declared input_range"):
+            loaded.predict(X + 5)
+
     def test_a_seed_is_written_on_request_only(self, tmp_path):
         net = network()
         ours = fitted(net, seed=987654321)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, round_to
 from bincp.calibration._counts import Counts as CountsOfScores
 from bincp.calibration._counts import How, known_counts
-from bincp.calibration._provenance import COMPARED, check_same
+from bincp.calibration._provenance import KEPT, check_same
 from bincp.noise._keys import IntArray
 from bincp.sampling._inputs import Key
 from bincp.sampling._run import _canonical
@@ -259,7 +259,7 @@ class Run:
 
     def provenance(self) -> dict[str, Any]:
         """Return what a rule that is calibrated on the run keeps of it, by the names of `run`."""
-        return {name: self._manifest.identity.get(name) for name in COMPARED}
+        return {name: self._manifest.identity.get(name) for name in KEPT}
 
     def calibration_points(self, certificate: dict[str, Any]) -> tuple[Array, IntArray | None, int]:
         """Return the scores (n, m) of the true labels, the labels, and K, for a calibration.
