@@ -112,7 +112,7 @@ class Estimator:
                 )
             copy.copy(values[name]).set_params(**inner_values)  # so that a refusal changes nothing
         if own:
-            self._become(type(self)(**values), changed=own)
+            self._become(type(self)(**values))
         for name, inner_values in nested.items():
             values[name].set_params(**inner_values)
         return self
@@ -130,9 +130,9 @@ class Estimator:
             }
         )
 
-    def _become(self, other: Self, changed: dict[str, Any]) -> None:
-        """Take all from another object but what outlives a change of other arguments."""
-        kept = {name: self.__dict__[name] for name in self._outlive_changes if name not in changed}
+    def _become(self, other: Self) -> None:
+        """Take all from another object but what outlives a change of the arguments."""
+        kept = {name: self.__dict__[name] for name in self._outlive_changes}
         self.__dict__ = other.__dict__ | kept
 
     def _defaults(self) -> dict[str, Any]:

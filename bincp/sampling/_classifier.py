@@ -22,6 +22,7 @@ from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options, integers
 from bincp.sampling._looks import check_looks
+from bincp.sampling._parameters import RuleOwner
 from bincp.sampling._rules import (
     Rule,
     RuleSettings,
@@ -59,7 +60,7 @@ class PredictionSets:
     forward_passes: IntArray
 
 
-class RobustClassifier:
+class RobustClassifier(RuleOwner):
     """Robust prediction sets from a model: sample, calibrate, count, decide.
 
     After `calibrate`, the set that `predict` returns for a new input contains its true label with
@@ -181,6 +182,7 @@ class RobustClassifier:
         self._smoothing, self._ball = smoothing, ball
         self._certificate = certify(smoothing, ball)
         self.rule = self._new_rule(settings) if rule is None else rule
+        self._first_rule = self._rule
         if rule is not None and settings:
             names = ", ".join(settings)
             raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
