@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bincp._utils.tables import table
 from bincp._utils.version import __version__
 from bincp.cli._arguments import UsageError, add_command, integer, positive
 from bincp.cli._bench_cases import CASES, Case
 from bincp.cli._bench_measure import measure
-from bincp.cli._report import Report, table
+from bincp.cli._report import Report
 
 
 def add_bench(commands: Any) -> None:

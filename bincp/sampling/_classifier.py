@@ -22,7 +22,6 @@ from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options, integers
 from bincp.sampling._looks import check_looks
-from bincp.sampling._parameters import RuleOwner
 from bincp.sampling._rules import (
     Rule,
     RuleSettings,
@@ -34,6 +33,7 @@ from bincp.sampling._rules import (
     snapshot,
 )
 from bincp.sampling._scoring import Score
+from bincp.sampling._sweeping import Sweeping
 from bincp.smoothing import Smoothing
 
 _id_lock = Lock()
@@ -60,7 +60,7 @@ class PredictionSets:
     forward_passes: IntArray
 
 
-class RobustClassifier(RuleOwner):
+class RobustClassifier(Sweeping):
     """Robust prediction sets from a model: sample, calibrate, count, decide.
 
     After `calibrate`, the set that `predict` returns for a new input contains its true label with
