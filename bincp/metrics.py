@@ -100,7 +100,7 @@ def coverage_interval(
     >>> sets = np.ones((100, 3), dtype=bool)
     >>> low, high = coverage_interval(sets, np.zeros(100, dtype=int))
     >>> round(low, 4), high
-    (0.9637, 1.0)
+    (0.9638, 1.0)
     """
     covered = _covered(_as_sets(sets), labels)
     return share_interval(int(covered.sum()), len(covered), check_level("confidence", confidence))
