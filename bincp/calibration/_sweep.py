@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_counts, as_scores
 from bincp._utils.frames import frame
-from bincp._utils.levels import Level, check_level
+from bincp._utils.levels import LEVELS, Level, check_level
 from bincp._utils.tables import table
 from bincp.calibration._arguments import check_run_classes
 from bincp.calibration._bincp import BinCP
@@ -335,9 +334,6 @@ def measured(
 # ---- steps -----------------------------------------------------------------------------------
 
 
-_NUMBERS = (int, float, str, Decimal, Fraction, np.number)
-
-
 def combinations(
     certificates: Sequence[Certificate],
     alpha: Any,
@@ -350,9 +346,9 @@ def combinations(
         BinCP(certificate, alpha=one, correction=way, p=share, **options)
         for certificate, one, way, share in product(
             certificates,
-            several("alpha", alpha, _NUMBERS),
+            several("alpha", alpha, LEVELS),
             several("correction", correction, str),
-            several("p", p, _NUMBERS),
+            several("p", p, LEVELS),
         )
     ]
 
