@@ -100,3 +100,13 @@ class Configured(Certified):
     delta = _setting(lambda settings: settings.delta)
     guarantee = _setting(lambda settings: settings.guarantee)
     passes = _setting(lambda settings: settings.passes)
+
+    def _shown_settings(self) -> str:
+        """Return the settings for a representation: the level, the correction, and what is set."""
+        parts = [f"alpha={self.alpha}", f"correction={self.correction!r}"]
+        for name in ("p", "tau", "passes"):
+            if (value := getattr(self, name)) is not None:
+                parts.append(f"{name}={value}")
+        if self.delta is not None:
+            parts.append(f"guarantee=('training-conditional', {self.delta})")
+        return ", ".join(parts)

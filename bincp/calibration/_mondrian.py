@@ -142,7 +142,7 @@ class MondrianBinCP(Configured):
 
     def __repr__(self) -> str:
         state = "not calibrated" if self._rule is None else f"tau_={self._rule.tau!r}"
-        return f"MondrianBinCP(n_classes={self.n_classes}, alpha={self.alpha}, {state})"
+        return f"MondrianBinCP(n_classes={self.n_classes}, {self._shown_settings()}, {state})"
 
     @property
     def rules_(self) -> list[BinCP | None]:

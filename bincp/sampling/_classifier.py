@@ -33,14 +33,15 @@ from bincp.sampling._rules import (
     snapshot,
 )
 from bincp.sampling._scoring import Score
+from bincp.sampling._sets import ReadableSets
 from bincp.sampling._sweeping import Sweeping
 from bincp.smoothing import Smoothing
 
 _id_lock = Lock()
 
 
-@dataclass(frozen=True)
-class PredictionSets:
+@dataclass(frozen=True, repr=False)
+class PredictionSets(ReadableSets):
     """Prediction sets of n inputs over K labels.
 
     Parameters

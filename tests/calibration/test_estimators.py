@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import bincp
 from bincp import balls, baselines, smoothing
+from bincp.classification import ABSTAIN, CertifiedLabels
 
 CERTIFICATE = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
 OTHER = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.2))
@@ -219,3 +220,33 @@ def test_representations_name_what_was_chosen() -> None:
     assert "tuning_scores=<shape (200, 16)>, seed=3" in repr(ranked)
     vanilla = baselines.VanillaCP(alpha="0.1").calibrate(np.arange(19.0))
     assert repr(vanilla) == "VanillaCP(alpha=1/10, tau_=1.0, n_calibration_=19)"
+
+
+def test_rules_show_what_is_set() -> None:
+    rule = bincp.BinCP(CERTIFICATE, p="0.7", guarantee=("training-conditional", "0.05"))
+    shown = "alpha=1/10, correction='mixture', p=7/10, guarantee=('training-conditional', 1/20)"
+    assert repr(rule) == f"BinCP({shown}, not calibrated)"
+    rule = bincp.BinCP(CERTIFICATE, tau=0.5, passes="auto")
+    assert repr(rule) == (
+        "BinCP(alpha=1/10, correction='mixture', tau=0.5, passes=auto, not calibrated)"
+    )
+    mondrian = bincp.MondrianBinCP(CERTIFICATE, n_classes=3, correction="none")
+    assert repr(mondrian) == (
+        "MondrianBinCP(n_classes=3, alpha=1/10, correction='none', not calibrated)"
+    )
+
+
+def test_a_plan_a_tracker_and_certified_labels_are_short() -> None:
+    plan = bincp.plan(CERTIFICATE, n=100, m=8)
+    assert repr(plan) == (
+        f"Plan(mixture, n=100, m=8, n_test_samples=8, alpha=1/10, min_count={plan.min_count}, "
+        f"wrong_labels={plan.wrong_labels:.4g}, expected_passes=8)"
+    )
+    tracker = bincp.SequentialTracker(bincp.SequentialRule.curtailed(2, 4), (2, 3))
+    assert repr(tracker) == "SequentialTracker(shape=(2, 3), 6 of 6 labels undecided)"
+    tracker.update(np.array([[[True] * 2, [False] * 2, [True, False]]] * 2))
+    assert repr(tracker) == "SequentialTracker(shape=(2, 3), 4 of 6 labels undecided)"
+    labels = CertifiedLabels(np.array([ABSTAIN, 2, 0]), np.array([0, 0.5, 0.25]), np.ones(3))
+    assert repr(labels) == "CertifiedLabels(3 inputs, abstains on 1, median radius 0.375)"
+    none = CertifiedLabels(np.array([ABSTAIN]), np.zeros(1), np.zeros(1))
+    assert repr(none) == "CertifiedLabels(1 inputs, abstains on 1)"
