@@ -12,6 +12,8 @@ class RuleOwner(Estimator):
 
     _outlive_changes = ("_next_id",)
 
+    n_samples: int
+    n_test_samples: int
     _rule: Rule
     _first_rule: Rule
     """The rule that the constructor left; another one has been assigned where `_rule` differs."""
@@ -36,6 +38,9 @@ class RuleOwner(Estimator):
     def _given(self) -> dict[str, Any]:
         given = super()._given()
         if self._rule is self._first_rule:
-            return given
+            if given.get("rule") is None:
+                return given
+            # Sizes that came from a calibrated rule stay, for a clone of the rule has none.
+            return {"n_samples": self.n_samples, "n_test_samples": self.n_test_samples} | given
         own = super()._defaults()
         return {name: given[name] for name in given if name in own} | {"rule": self._rule}

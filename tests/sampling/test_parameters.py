@@ -95,6 +95,18 @@ def test_a_clone_is_not_calibrated_and_shares_the_model_alone(by_rule):
     assert sets.rule.tau_ == tau
 
 
+def test_a_clone_keeps_the_sizes_of_a_calibrated_rule():
+    made = classifier(n_samples=16, n_test_samples=8, passes=None).calibrate(X[:100], Y[:100])
+    ours = RobustClassifier(model, SMOOTHING, BALL, rule=made.rule)
+    other = clone(ours)
+    assert (other.n_samples, other.n_test_samples) == (16, 8)
+    with pytest.raises(NotCalibratedError):
+        other.predict(X[100:])
+    assert other.calibrate(X[:100], Y[:100]).rule.n_test_samples_ == 8
+    assert ours.set_params(batch_size=7).rule is made.rule
+    assert ours.predict(X[100:]).sets.shape == (20, 3)
+
+
 def test_a_rule_of_another_class_is_not_shared_with_a_clone():
     class Own:
         tau_ = None
