@@ -15,6 +15,7 @@ from bincp._utils.arrays import ArrayLike, as_counts, as_scores
 from bincp._utils.frames import frame
 from bincp._utils.levels import LEVELS, Level, check_level
 from bincp._utils.tables import table
+from bincp._utils.validation import check_integer
 from bincp.calibration._arguments import check_run_classes
 from bincp.calibration._bincp import BinCP
 from bincp.calibration._stored import StoredScores
@@ -189,6 +190,7 @@ def sweep(
     n_classes: int | None = None,
     n_test_samples: int | None = None,
     confidence: Level = 0.95,
+    n_threads: int = 1,
     **options: Any,
 ) -> Sweep:
     """Calibrate a rule for each certificate, level, correction and p on the same scores.
@@ -216,6 +218,8 @@ def sweep(
         As in `BinCP.calibrate`; the K and the m' of `scores` where these are given.
     confidence : int, float, str, Decimal or Fraction
         Of the intervals for the coverage, in (0, 1).
+    n_threads : int
+        As in `BinCP.calibrate`.
     **options
         The other options of `BinCP`, the same for all rules: `union`, `eta`, `guarantee`, `passes`,
         `tau`.
@@ -269,6 +273,7 @@ def sweep(
     True
     """
     level = check_level("confidence", confidence)
+    threads = check_integer("n_threads", n_threads, low=1)
     stored = isinstance(scores, StoredScores)
     if labels is not None and (stored or scores is None):
         got = "without scores" if scores is None else "with a run, which has its own"
@@ -276,7 +281,7 @@ def sweep(
     certificates = several("certificates", certificates, Certificate)
     rules = combinations(certificates, alpha, correction, p, options)
     if scores is None:
-        return measured(rules, true_scores, None, level, n_classes, n_test_samples)
+        return measured(rules, true_scores, None, level, n_classes, n_test_samples, threads)
     if stored:
         tests: Iterator[Decided] = scores.decisions(rules)
         n_labels, m_test = scores.n_classes, scores.n_samples
@@ -295,7 +300,7 @@ def sweep(
         raise ValueError(
             f"`n_test_samples` must be the m' = {m_test} of `scores`, got {n_test_samples}"
         )
-    return measured(rules, true_scores, tests, level, n_labels, m_test)
+    return measured(rules, true_scores, tests, level, n_labels, m_test, threads)
 
 
 def measured(
@@ -305,12 +310,13 @@ def measured(
     confidence: Fraction,
     n_classes: int | None,
     n_test_samples: int | None,
+    n_threads: int,
 ) -> Sweep:
     """Calibrate new rules, measure what they decide, and warn once about those that are trivial.
 
     ``tests`` is read after the calibration.
     """
-    _calibrate(rules, true_scores, n_classes, n_test_samples)
+    _calibrate(rules, true_scores, n_classes, n_test_samples, n_threads)
     causes = [_trivial_cause(rule) for rule in rules]
     tallies = [_Tally() for _ in rules]
     for sets, labels in () if tests is None else tests:
@@ -370,6 +376,7 @@ def _calibrate(
     true_scores: ArrayLike,
     n_classes: int | None,
     n_test_samples: int | None,
+    n_threads: int,
 ) -> None:
     """Calibrate rules without their warnings; a run is read once for all with equal noise."""
     known: dict[str, Any] = {}
@@ -382,7 +389,8 @@ def _calibrate(
             points, _, found = known[noise]
             n_classes = check_run_classes(n_classes, found)
         checked = as_scores("true_scores", points)
-        rule._rule = rule._fit(checked, rule._check_classes(n_classes), n_test_samples)
+        known_classes = rule._check_classes(n_classes)
+        rule._rule = rule._fit(checked, known_classes, n_test_samples, n_threads)
 
 
 def _trivial_cause(rule: BinCP) -> str | None:

@@ -127,7 +127,9 @@ class Sweeping(RuleOwner):
             ahead = self._sweep_job(x_test, self.n_test_samples, len(job.x), drawn, chosen)
             labels = checked_labels("y_test", y_test, (len(ahead.x), n_classes))
             tests = _decisions(ahead, rules, labels, n_classes)
-        return measured(rules, scores, tests, level, n_classes, self.n_test_samples)
+        return measured(
+            rules, scores, tests, level, n_classes, self.n_test_samples, drawn.n_threads
+        )
 
     def _sweep_job(
         self, x: Any, n_samples: int, first_id: int, options: Options, balls: Sequence[Ball]

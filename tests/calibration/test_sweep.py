@@ -119,6 +119,7 @@ def test_trivial_rules_are_told_once_with_their_cause():
         ({"scores": None}, TypeError, "`labels` must be given with an array of scores"),
         ({"scores": SCORES.astype(np.float32)}, ValueError, "must have the dtype calibrated with"),
         ({"gamma": 1}, TypeError, "gamma"),
+        ({"n_threads": 0}, ValueError, "`n_threads` must be at least 1, got 0"),
     ],
 )
 def test_bad_arguments_are_named(options, error, message):
