@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bincp._models import ModelLike
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
 from bincp._utils.validation import MAX_COUNT, check_integer, check_real, check_threshold
-from bincp.adapters import ModelLike
 from bincp.balls import L1, L2, Ball, Flips, Linf
 from bincp.noise._samplers import check_inputs
 from bincp.smoothing import Smoothing

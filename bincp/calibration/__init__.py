@@ -9,6 +9,7 @@ from bincp.calibration._mondrian import MondrianBinCP
 from bincp.calibration._planning import Plan, plan
 from bincp.calibration._risk import RobustRiskControl
 from bincp.calibration._sequential import SequentialRule, SequentialTracker
+from bincp.calibration._sweep import Sweep, SweepRow, sweep
 
 __all__ = [
     "BinCP",
@@ -18,6 +19,9 @@ __all__ = [
     "RobustRiskControl",
     "SequentialRule",
     "SequentialTracker",
+    "Sweep",
+    "SweepRow",
     "one_sample",
     "plan",
+    "sweep",
 ]

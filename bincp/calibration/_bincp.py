@@ -292,10 +292,7 @@ class BinCP(Configured):
         return made
 
     def __repr__(self) -> str:
-        settings = f"alpha={self.alpha}, correction={self.correction!r}"
-        if self.passes is not None:
-            settings += f", passes={self.passes!s}"
-        rule = self._rule
+        settings, rule = self._shown_settings(), self._rule
         if rule is None:
             return f"BinCP({settings}, not calibrated)"
         counts = f"min_count_={rule.min_count}, n_test_samples_={rule.n_test_samples}"

@@ -139,9 +139,10 @@ def known_counts(values: npt.NDArray[np.int32], how: How | None) -> Counts:
     return made
 
 
-def joined_counts(parts: list[Counts]) -> Counts:
+def joined_counts(parts: list[npt.NDArray[np.int32]]) -> Counts:
     """Join counts of several inputs, which were counted alike."""
-    return known_counts(np.concatenate([np.asarray(part) for part in parts]), parts[0]._how)
+    how = getattr(parts[0], "_how", None)
+    return known_counts(np.concatenate([np.asarray(part) for part in parts]), how)
 
 
 def number_counted(rule: Any, counts: Any, n_samples: int | None) -> int:

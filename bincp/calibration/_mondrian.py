@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_counts, as_scores
+from bincp._utils.estimators import defaults_of
 from bincp._utils.levels import Level
 from bincp._utils.validation import check_integer
 from bincp.calibration import _storage
@@ -137,9 +138,12 @@ class MondrianBinCP(Configured):
         made._settings = rules.made[0].settings
         return made
 
+    def _defaults(self) -> dict[str, Any]:
+        return defaults_of(BinCP) | super()._defaults()
+
     def __repr__(self) -> str:
         state = "not calibrated" if self._rule is None else f"tau_={self._rule.tau!r}"
-        return f"MondrianBinCP(n_classes={self.n_classes}, alpha={self.alpha}, {state})"
+        return f"MondrianBinCP(n_classes={self.n_classes}, {self._shown_settings()}, {state})"
 
     @property
     def rules_(self) -> list[BinCP | None]:

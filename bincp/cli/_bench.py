@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bincp._utils.files import replace_file
+from bincp._utils.tables import table
 from bincp._utils.version import __version__
 from bincp.cli._arguments import UsageError, add_command, integer, positive
 from bincp.cli._bench_bounds import bound_figures
@@ -20,7 +21,7 @@ from bincp.cli._bench_counting import count_figure
 from bincp.cli._bench_noise import N_DRAWS, device_name, noise_figure, places
 from bincp.cli._bench_turns import Figure
 from bincp.cli._files import output_file
-from bincp.cli._report import Report, table
+from bincp.cli._report import Report
 
 Parts = dict[str, list[Figure]]
 

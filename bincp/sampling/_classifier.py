@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Self, Unpack, cast
 
@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
-from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP, Counts, SequentialRule
 from bincp.calibration._counts import How, joined_counts, known_counts
@@ -41,11 +41,13 @@ from bincp.sampling._run._model import precision_content
 from bincp.sampling._saved import Saved, probe
 from bincp.sampling._scoring import Score
 from bincp.sampling._seeds import Seeds
+from bincp.sampling._sets import ReadableSets
+from bincp.sampling._sweeping import Sweeping
 from bincp.smoothing import Smoothing
 
 
-@dataclass(frozen=True)
-class PredictionSets:
+@dataclass(frozen=True, repr=False)
+class PredictionSets(ReadableSets):
     """Prediction sets of n inputs over K labels.
 
     Parameters
@@ -59,20 +61,20 @@ class PredictionSets:
     forward_passes : int64 array (n,)
         Evaluations of the model that each input took, those that turned out not to be needed
         included.
-    ids : int64 array (n,)
+    ids : int64 array (n,), optional
         The ids of the inputs, which key their noise.
-    seed : int
+    seed : int, optional
         The seed of the noise. Keep it secret until the answers are out; it is not in the repr.
     """
 
     sets: npt.NDArray[np.bool_]
-    counts: Counts
+    counts: npt.NDArray[np.int32]
     forward_passes: IntArray
-    ids: IntArray
-    seed: int = field(repr=False)
+    ids: IntArray | None = None
+    seed: int | None = None
 
 
-class RobustClassifier:
+class RobustClassifier(Sweeping):
     """Robust prediction sets from a model: sample, calibrate, count, decide.
 
     After `calibrate`, the set that `predict` returns for a new input contains its true label with
@@ -227,6 +229,7 @@ class RobustClassifier:
         self._range = InputRange.checked(input_range, ball)
         self._score, self._model_id, self._score_id = score, model_id, score_id
         self.rule = self._new_rule(settings) if rule is None else rule
+        self._first_rule = self._rule
         if rule is not None and settings:
             names = ", ".join(settings)
             raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
@@ -235,6 +238,13 @@ class RobustClassifier:
     def __getstate__(self) -> dict[str, Any]:
         # For copies and pickles, which share a given seed with the original.
         return {**self.__dict__, "_seeds": self._seeds.copied()}
+
+    def _become(self, other: Self) -> None:
+        # Ids that were handed out stay so, unless the seed is another one.
+        seeds, same = self._seeds, self._given().get("seed") == other._given().get("seed")
+        super()._become(other)
+        if same:
+            self._seeds = seeds
 
     def __repr__(self) -> str:
         return f"RobustClassifier({self._smoothing!r}, {self._ball!r}, rule={self._rule!r})"

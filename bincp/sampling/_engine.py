@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models._outputs import logits_in
 from bincp._utils.arrays import ArrayLike, as_counts
-from bincp.adapters._outputs import logits_in
 from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.calibration._sequential import Tests
 from bincp.noise._draw import fill_rows

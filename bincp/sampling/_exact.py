@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models import ModelLike
 from bincp._utils.arrays import ArrayLike, as_counts
 from bincp._utils.validation import check_threshold
-from bincp.adapters import ModelLike
 from bincp.noise._copies import EveryCopy, copies_of
 from bincp.sampling import _engine
 from bincp.sampling._functions import jobs_of, joined

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
-from bincp.adapters import ModelLike, as_model
 from bincp.calibration import Counts
 from bincp.calibration._counts import How, known_counts
 from bincp.noise._keys import Phase

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike, as_array, is_tensor
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
-from bincp.adapters import ModelLike, as_model
 from bincp.noise import _keys
 from bincp.noise._device import DeviceSampler, check_tensor, device_sampler
 from bincp.noise._keys import IntArray, Keys, Phase

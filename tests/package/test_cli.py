@@ -131,6 +131,8 @@ def test_calibrate_and_predict_do_what_the_library_does(folder, capsys, options,
         "singleton_rate": metrics.singleton_rate(expected),
         "empty_rate": metrics.empty_rate(expected),
         "coverage": metrics.coverage(expected, np.load("labels.npy")),
+        "coverage_low": metrics.coverage_interval(expected, np.load("labels.npy"))[0],
+        "coverage_high": metrics.coverage_interval(expected, np.load("labels.npy"))[1],
         "out": "sets.npy",
     }
 
@@ -164,7 +166,11 @@ def test_npz_files_and_their_keys(folder, capsys):
     assert json.loads(calibrate(capsys, "--key", "a", scores="two.npz")) == from_npy
     options = ("--labels", "all.npz", "--out", "sets.npy")
     out = run(capsys, "predict", "rule.json", "all.npz", *options)
-    assert re.search(r"^coverage +[01]", out, re.MULTILINE)
+    shown = dict(re.findall(r"^(coverage(?: low| high)?) +([\d.]+)$", out, re.MULTILINE))
+    low, high = metrics.coverage_interval(np.load("sets.npy"), np.load("labels.npy"))
+    assert low - 1e-3 < float(shown["coverage low"]) <= low
+    assert high <= float(shown["coverage high"]) < high + 1e-3
+    assert low <= float(shown["coverage"]) <= high
 
 
 def test_scores_of_all_labels_and_the_labels(folder, capsys):

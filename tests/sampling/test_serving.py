@@ -113,6 +113,17 @@ class TestSeeds:
         with pytest.raises(RuntimeError, match="copy"):
             copied(other).predict(X)
 
+    def test_a_change_of_parameters_hands_out_no_id_twice(self):
+        ours = fitted(seed=5)
+        ours.predict(X[:3])
+        ours.set_params(alpha="0.3").calibrate(X, Y)
+        assert ours.predict(X[:2]).ids.tolist() == [3, 4]
+        ours.reseed(7, first_id=10).set_params(alpha="0.4").calibrate(X, Y)
+        found = ours.predict(X[:2])
+        assert (found.seed, found.ids.tolist()) == (7, [10, 11])
+        found = ours.set_params(seed=8).calibrate(X, Y).predict(X[:2])
+        assert (found.seed, found.ids.tolist()) == (8, [0, 1])
+
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     @pytest.mark.parametrize("seed", [None, 5])
     def test_forked_workers_never_share_noise(self, seed):

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from bincp.adapters._outputs import logits_in, named_logits
-from bincp.adapters._probabilities import log_probabilities
+from bincp._models._outputs import logits_in, named_logits
+from bincp._models._probabilities import log_probabilities
 
 
 class LogModule(torch.nn.Module):
