@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bincp._utils.arrays import ArrayLike, as_array, is_tensor
+from bincp._core._noise import MAX_ID
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.noise import _keys
 from bincp.noise._device import DeviceSampler, check_tensor, device_sampler
-from bincp.noise._keys import IntArray, Keys, Phase
+from bincp.noise._keys import IntArray, Keys, Phase, keys_of
 from bincp.noise._samplers import Sampler, check_inputs, sampler_of
 from bincp.sampling._scoring import Score, Scoring, scoring_of
 
@@ -68,6 +69,9 @@ class Job:
     seed: int
     device: torch.device
     progress: bool
+
+    def __post_init__(self) -> None:
+        as_counts("indices", self.ids, high=MAX_ID)  # also those that a classifier counts on
 
     @classmethod
     def checked(
@@ -144,7 +148,7 @@ class Job:
 
     def keys(self, sources: IntArray, draws: IntArray) -> Keys:
         """Return the keys of some draws of inputs, numbered from the first one of the job."""
-        return Keys(self.seed, self.phase, self.ids[sources], self.first_draw + draws)
+        return keys_of(self.seed, self.phase, self.ids[sources], self.first_draw + draws)
 
     def named(self, source: int) -> str:
         """Return how a message calls an input: by its position, and its id if that differs."""

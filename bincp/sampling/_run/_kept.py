@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from bincp.noise._keys import IntArray
-from bincp.sampling._engine import Batch, reached_tau
+from bincp.sampling._engine import Batch
 
 Values = npt.NDArray[Any]
 
@@ -102,12 +102,8 @@ class Counts(Kept):
         return n, len(self.taus), n_classes
 
     def add(self, values: Values, batch: Batch, labels: IntArray | None) -> None:
-        first, last = int(batch.sources[0]), int(batch.sources[-1]) + 1
-        rows = torch.from_numpy(batch.sources - first).to(batch.scores.device)
         for i, tau in enumerate(self.taus):
-            reached = reached_tau(batch.scores, tau).to(torch.int32)
-            sums = reached.new_zeros(last - first, reached.shape[1]).index_add_(0, rows, reached)
-            values[first:last, i] += sums.cpu().numpy()
+            values[batch.inputs, i] += batch.hits(tau)
 
 
 SIMPLE: dict[str, Kept] = {kept.name: kept for kept in (LabelScores(), AllScores(), Votes())}
