@@ -48,7 +48,7 @@ class Options:
         scoring = scoring_of(score)
         batch_size = check_integer("batch_size", batch_size, low=1)
         seed = _keys.check_seed(seed)
-        place = None if device is None else _checked_device(device)
+        place = None if device is None else checked_device(device)
         return cls(scoring, batch_size, seed, place, check_flag("progress", progress))
 
 
@@ -156,7 +156,7 @@ class Job:
         return f"input {source}" if own == source else f"input {source} (id {own})"
 
 
-def _checked_device(device: object) -> torch.device:
+def checked_device(device: object) -> torch.device:
     """Return a device that exists and gives back what is copied to it, or refuse it."""
     if not isinstance(device, torch.device | str):
         raise TypeError(f"`device` must be a torch.device or a str, got {device!r}")

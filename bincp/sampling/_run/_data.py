@@ -77,9 +77,13 @@ def data_of(x: object, labels: ArrayLike | None) -> Data:
 
 def probe(data: Data) -> str:
     """Return a digest of 16 evenly spaced inputs and their labels."""
-    last = len(data) - 1
-    positions = sorted({i * last // (_PROBES - 1) for i in range(_PROBES)})
+    positions = probe_positions(len(data))
     return digest_of_probes([data.rows(i, i + 1).digests()[0] for i in positions])
+
+
+def probe_positions(n: int) -> list[int]:
+    """Return the positions of 16 evenly spaced inputs of n, or of all where there are fewer."""
+    return sorted({i * (n - 1) // (_PROBES - 1) for i in range(_PROBES)})
 
 
 def digest_of_probes(digests: Any) -> str:

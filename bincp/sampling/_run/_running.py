@@ -14,6 +14,7 @@ from bincp._utils.validation import check_flag, check_integer
 from bincp.adapters import ModelLike
 from bincp.noise._keys import Phase, check_seed
 from bincp.sampling._run import _manifest, _seed
+from bincp.sampling._run._data import data_of
 from bincp.sampling._run._layout import Layout, usual_parts
 from bincp.sampling._run._manifest import Manifest, check_same
 from bincp.sampling._run._publish import is_leftover
@@ -150,11 +151,10 @@ def run(
     own = shard_of(shard, os.environ)
     task = Task.checked(
         model,
-        x,
+        data_of(x, labels),
         smoothing,
         n_samples,
         phase=phase,
-        labels=labels,
         keep=keep,
         rules=rules,
         score=score,
@@ -167,21 +167,16 @@ def run(
         progress=progress,
     )
     folder = made_folder(path)
-    manifest, known = _begun(folder, task, given, wanted)
-    worker = Worker(folder, manifest, task, own)
-    missing = worker.missing(check_inputs)
+    manifest, known = begun(folder, task, given, wanted)
+    worker = Worker(folder, manifest, task)
+    missing = worker.missing(range(own[0], manifest.layout.n_parts, own[1]), check_inputs)
     worker.clean()
     _log.info(
         "%s: worker %d of %d makes %d of %d parts", folder, *own, len(missing),
         manifest.layout.n_parts,
     )  # fmt: skip
     if missing:
-        if known is None:
-            raise ValueError(
-                f"`seed` must be given to continue the run {folder}, whose file {_seed.NAME!r} is "
-                "gone, got None"
-            )
-        worker.make(missing, known)
+        worker.make(missing, _seed.needed_seed(folder, known))
     result = Run(folder, manifest)
     if owed := result.missing():
         _log.info("%s: other workers owe %d parts, from %s on", folder, len(owed), owed[0])
@@ -199,7 +194,7 @@ def made_folder(path: object) -> Path:
     return folder
 
 
-def _begun(
+def begun(
     folder: Path, task: Task, seed: int | None, parts: int | None
 ) -> tuple[Manifest, int | None]:
     """Return the manifest and the seed of the run that there is, or of a new one."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bincp._core._noise import MAX_ID
-from bincp._utils.arrays import ArrayLike, as_counts, round_to
+from bincp._utils.arrays import as_counts, round_to
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.adapters import ModelLike, as_model
 from bincp.certificates._registry import parameters_of
@@ -14,7 +14,7 @@ from bincp.noise._keys import Phase, check_first_draw, check_phase
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Model, Options
 from bincp.sampling._run._canonical import hexed
-from bincp.sampling._run._data import Data, Rows, data_of, probe
+from bincp.sampling._run._data import Data, Rows, probe
 from bincp.sampling._run._grid import Cells, Grid, Rectangle
 from bincp.sampling._run._kept import SIMPLE, Counts, Kept, LabelScores, Votes
 from bincp.sampling._run._model import model_content, precision_content
@@ -45,12 +45,11 @@ class Task:
     def checked(
         cls,
         model: ModelLike,
-        x: object,
+        data: Data,
         smoothing: Smoothing,
         n_samples: int,
         *,
         phase: Phase,
-        labels: ArrayLike | None,
         keep: str | None,
         rules: Any,
         score: Score,
@@ -64,7 +63,6 @@ class Task:
     ) -> "Task":
         """Check all arguments, and make the identity."""
         check_phase(phase)
-        data = data_of(x, labels)
         first = data.rows(0, 1)
         kept = _checked_kept(keep, rules, phase, first.labels is not None)
         shown: Score = "logit" if isinstance(kept, Votes) else score
