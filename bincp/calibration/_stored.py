@@ -18,5 +18,8 @@ class StoredScores(Protocol):
         It refuses a certificate, by its description, that is for other noise.
         """
 
+    def all_scores(self, certificate: dict[str, Any]) -> npt.NDArray[Any]:
+        """Return the scores (n, K, m) of all labels for a calibration, or refuse as above."""
+
     def sets_of(self, rule: Any) -> npt.NDArray[np.bool_]:
         """Return the prediction sets (n, K) of a calibrated rule, or refuse it."""

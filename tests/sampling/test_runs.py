@@ -16,7 +16,15 @@ torch = pytest.importorskip("torch")
 from run_tasks import MODEL, SEED, K, M, N, X, Y, files, sample  # noqa: E402
 
 import bincp.sampling  # noqa: E402
-from bincp import BinCP, MondrianBinCP, balls, certify  # noqa: E402
+from bincp import (  # noqa: E402
+    BinCP,
+    MondrianBinCP,
+    RobustRiskControl,
+    SequentialRule,
+    balls,
+    certify,
+    metrics,
+)
 from bincp.sampling import count_scores, merge, sample_scores, vote_counts  # noqa: E402
 from bincp.sampling._run import _data, _publish, _seed  # noqa: E402
 from bincp.sampling._run._grid import Cells, Grid  # noqa: E402
@@ -502,6 +510,121 @@ class TestRules:
         assert early.boundaries_ is not None
         with pytest.raises(ValueError, match="stops early"):
             sample(tmp_path / "e", phase="test", rules=[early])
+
+    def test_risk_is_controlled_on_runs_as_on_their_scores(self, tmp_path):
+        calibration = sample(tmp_path / "c", keep="scores", x=torch.randn(60, 4), labels=None)
+        test = sample(tmp_path / "t", phase="test", keep="scores")
+        true = np.arange(60 * K).reshape(60, K) % 4 > 0
+        certificate = certify(NOISE, balls.L2(0.01))
+        rule, again = (RobustRiskControl(certificate, alpha=0.3) for _ in range(2))
+        quiet(rule.calibrate, calibration, true)
+        quiet(again.calibrate, calibration.values(), true)
+        assert rule.tau_ == again.tau_
+        sets = again.predict_set(test.values())
+        assert np.array_equal(rule.predict_set(test), sets)
+        counts = sample(tmp_path / "counts", phase="test", rules=rule)
+        assert np.array_equal(rule.predict_set(counts), sets)
+        with pytest.raises(ValueError, match="phase 'test'"):
+            rule.calibrate(test, true)
+        with pytest.raises(ValueError, match="must keep all scores"):
+            rule.calibrate(sample(tmp_path / "labels"), true)
+
+    def test_metrics_take_the_labels_of_runs(self, tmp_path):
+        test = sample(tmp_path / "t", phase="test", keep="scores")
+        sets = np.arange(N * K).reshape(N, K) % 2 > 0
+        for measure in (metrics.coverage, metrics.class_conditional_coverage):
+            assert np.array_equal(measure(sets, test), measure(sets, Y))
+        bare = sample(tmp_path / "bare", phase="test", labels=None)
+        with pytest.raises(ValueError, match="a run that has them"):
+            metrics.coverage(sets, bare)
+
+
+class TestDecisions:
+    EARLY = staticmethod(lambda: rule_of(0.3, m=64, passes="auto"))
+
+    def sample(self, path, rule, **options):
+        given = {"phase": "test", "keep": "decisions", "rules": rule, "n_samples": 64}
+        given |= {"model": coordinates, "model_id": "coordinates", "batch_size": 1} | options
+        return sample(path, **given)
+
+    @pytest.mark.parametrize("alpha", [0.2, 0.4])
+    @pytest.mark.parametrize("passes", ["auto", None])
+    def test_decisions_are_those_of_each_label_on_its_scores_in_order(
+        self, tmp_path, alpha, passes
+    ):
+        rule = rule_of(alpha, m=64, passes=passes)
+        run = self.sample(tmp_path / "d", rule)
+        scores = self.sample(tmp_path / "s", None, keep="scores").values()
+        assert np.array_equal(rule.predict_set(run), rule.predict_set(scores))
+        test = rule.boundaries_ or SequentialRule.curtailed(rule.min_count_, 64)
+        values = run.values()
+        for i in range(N):
+            exits = []
+            for y in range(K):
+                hits = np.cumsum(scores[i, y] >= np.float32(rule.tau_))
+                ends = (hits >= test.accept[1:]) | (hits <= test.reject[1:])
+                exits.append(int(np.argmax(ends)))
+                assert values["counts"][i, y] == hits[exits[-1]]
+                assert values["sets"][i, y] == (hits[exits[-1]] >= test.accept[exits[-1] + 1])
+            assert max(exits) + 1 <= values["draws"][i] <= 64
+
+    def test_bytes_do_not_depend_on_parts_or_workers(self, tmp_path):
+        rule, options = self.EARLY(), {"model": MODEL, "model_id": None}
+        whole = self.sample(tmp_path / "whole", rule, parts=1, **options)
+        for parts in (2, 64):
+            for worker in (1, 0):
+                path = tmp_path / str(parts)
+                self.sample(path, rule, parts=parts, shard=(worker, 2), **options)
+            cut = bincp.sampling.open(path)
+            assert cut.n_parts == 2
+            assert cut.values().tobytes() == whole.values().tobytes()
+        before = files(path)
+        next(path.glob("00001-of-*.npz")).unlink()
+        self.sample(path, rule, **options)
+        assert files(path) == before
+
+    def test_other_rules_are_refused(self, tmp_path):
+        rule, other = self.EARLY(), rule_of(0.2, m=64, passes="auto")
+        run = self.sample(tmp_path / "d", rule)
+        for refused in (other, rule_of(0.3, m=64)):
+            with pytest.raises(ValueError, match="the decisions of one rule"):
+                refused.predict_set(run)
+        before = files(run.path)
+        with pytest.raises(ValueError, match="`keep` was"):
+            self.sample(run.path, other)
+        assert files(run.path) == before
+        with pytest.raises(ValueError, match="must keep scores or counts"):
+            run.counts(0.5)
+
+    def test_what_cannot_be_decided_is_refused(self, tmp_path):
+        rule = self.EARLY()
+        for options, error in (
+            ({"n_samples": 63}, "the n_samples = 64 that"),
+            ({"phase": "calibration"}, "`phase` must not be 'calibration'"),
+            ({"rules": [rule, rule]}, "must be one rule"),
+            ({"rules": None}, "`rules` must be given with keep='counts' or 'decisions'"),
+            ({"x": X.double()}, "the dtype = float32 that"),
+        ):
+            with pytest.raises(ValueError, match=error):
+                self.sample(tmp_path / "d", rule, **options)
+            assert not list(tmp_path.glob("d/*.npz"))
+            shutil.rmtree(tmp_path / "d", ignore_errors=True)
+
+    def test_ids_join_and_draws_do_not(self, tmp_path):
+        rule = self.EARLY()
+        pieces = [
+            self.sample(
+                tmp_path / f"{ids.start}", rule, x=X[ids], labels=Y[ids], first_id=ids.start
+            )
+            for ids in (slice(8, N), slice(0, 8))
+        ]
+        merged = merge(tmp_path / "merged", pieces)
+        expected = self.sample(tmp_path / "whole", rule)
+        assert np.array_equal(merged.values(), expected.values())
+        more = self.sample(tmp_path / "more", rule, first_draw=64)
+        with pytest.raises(ValueError, match="must hold all draws of their inputs"):
+            merge(tmp_path / "both", [expected, more])
+        assert not (tmp_path / "both").exists()
 
 
 class TestMerging:

@@ -11,9 +11,18 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, round_to
 from bincp.noise._keys import IntArray
+from bincp.sampling._rules import check_fitted
 from bincp.sampling._run import _canonical
 from bincp.sampling._run._data import Digests, data_of
-from bincp.sampling._run._kept import AllScores, Counts, Kept, LabelScores, kept_of
+from bincp.sampling._run._kept import (
+    AllScores,
+    Counts,
+    Decisions,
+    Kept,
+    LabelScores,
+    digest_of_rule,
+    kept_of,
+)
 from bincp.sampling._run._manifest import Manifest
 from bincp.sampling._run._parts import Part, read_part
 from bincp.sampling._run._worker import check_digests
@@ -34,7 +43,8 @@ class Block(NamedTuple):
 class Run:
     """A run on disk, which `run` made and `open` opens.
 
-    `BinCP.calibrate`, `BinCP.predict_set` and those of `MondrianBinCP` take it in place of scores.
+    `calibrate` and `predict_set` of `BinCP`, `MondrianBinCP` and `RobustRiskControl` take it in
+    place of scores, and `bincp.metrics` in place of labels.
 
     Attributes
     ----------
@@ -47,7 +57,7 @@ class Run:
     dtype : str
         Of the scores.
     keep : str
-        What it keeps: "label scores", "scores", "counts" or "votes".
+        What it keeps: "label scores", "scores", "counts", "votes" or "decisions".
     identity : dict
         All that decides its numbers, by the names of the arguments of `run`.
     n_parts : int
@@ -165,7 +175,8 @@ class Run:
         -------
         array
             Scores (n, m) of the labels, scores (n, K, m), counts (n, thresholds, K) or votes
-            (n, K).
+            (n, K). Decisions (n,) have the fields ``sets`` (n, K), ``counts`` (n, K), up to the
+            draw that decided, and ``draws`` (n,).
 
         Raises
         ------
@@ -173,7 +184,7 @@ class Run:
             If a part is missing or damaged.
         """
         shape = self._kept.shape(self.n_inputs, self.n_samples, self.n_classes)
-        result = np.empty(shape, self._kept.dtype(self.dtype))
+        result = np.empty(shape, self._kept.dtype(self.dtype, self.n_classes))
         for block in self.blocks():
             result[block.first : block.last] = block.values
         return result
@@ -251,6 +262,16 @@ class Run:
         """Return the values of more draws of the same inputs."""
         return self._kept.join(pieces)
 
+    def check_calibrates(self, certificate: dict[str, Any]) -> None:
+        """Refuse test points, and other noise than that of a certificate, given its description.
+
+        Raises
+        ------
+        ValueError
+            If the run is for other noise or in the phase "test".
+        """
+        self._check_use("calibrate", "test", certificate)
+
     def calibration_points(self, certificate: dict[str, Any]) -> tuple[Array, IntArray | None, int]:
         """Return the scores (n, m) of the true labels, the labels, and K, for a calibration.
 
@@ -266,7 +287,7 @@ class Run:
         FileNotFoundError
             If a part is missing.
         """
-        self._check_use("calibrate", "test", certificate)
+        self.check_calibrates(certificate)
         labels = self.labels()
         if isinstance(self._kept, LabelScores):
             return self.values(), labels, self.n_classes
@@ -278,22 +299,44 @@ class Run:
         own = [block.values[np.arange(len(block.values)), block.labels] for block in self.blocks()]
         return np.concatenate(own), labels, self.n_classes
 
+    def all_scores(self, certificate: dict[str, Any]) -> Array:
+        """Return the scores (n, K, m) of all labels, which `RobustRiskControl` takes.
+
+        Parameters
+        ----------
+        certificate : dict
+            As in `calibration_points`.
+
+        Raises
+        ------
+        ValueError
+            If the run cannot calibrate: its phase is "test", or it does not keep all scores.
+        FileNotFoundError
+            If a part is missing.
+        """
+        self.check_calibrates(certificate)
+        if not isinstance(self._kept, AllScores):
+            raise ValueError(f"a run to control a risk on must keep all scores, got {self!r}")
+        return self.values()
+
     def sets_of(self, rule: Any) -> npt.NDArray[np.bool_]:
         """Return the prediction sets (n, K) of a calibrated rule: `BinCP.predict_set` calls this.
 
         Parameters
         ----------
-        rule : BinCP or MondrianBinCP
+        rule : BinCP, MondrianBinCP or RobustRiskControl
 
         Raises
         ------
         ValueError
             If the run cannot serve the rule: it is for other noise or in the phase "calibration",
-            or keeps neither all scores nor counts at the threshold of the rule.
+            or keeps neither all scores, nor counts at the threshold of the rule, nor its decisions.
         FileNotFoundError
             If a part is missing.
         """
         self._check_use("predict", "calibration", rule.certificate_description)
+        if isinstance(self._kept, Decisions):
+            return self._decided(rule)
         if isinstance(self._kept, AllScores):
             return np.concatenate([rule.predict_set(block.values) for block in self.blocks()])
         if rule.dtype_ != self.dtype:
@@ -309,6 +352,16 @@ class Run:
                 for block in self.blocks()
             ]
         )
+
+    def _decided(self, rule: Any) -> npt.NDArray[np.bool_]:
+        assert isinstance(self._kept, Decisions)
+        check_fitted(rule)
+        if digest_of_rule(rule) != self._kept.digest:
+            raise ValueError(
+                f"{self.path} keeps the decisions of one rule, and drawing stopped with them, got "
+                "another rule: sample again"
+            )
+        return np.concatenate([block.values["sets"] for block in self.blocks()])
 
     def _counts(self, values: Array, tau: Any) -> npt.NDArray[np.int32]:
         """Return the counts (n, K) at one threshold, or at one for each label."""

@@ -70,14 +70,15 @@ def run(
         or pairs of an input and its label, or a loader of one in its order.
     labels : array-like (n,) of int, optional
         Labels in [0, K), where `x` is an array. They are kept beside the values.
-    keep : "label scores", "scores", "counts" or "votes", optional
+    keep : "label scores", "scores", "counts", "votes" or "decisions", optional
         The scores (n, m) of the labels, which any calibration takes; all scores (n, K, m), which
-        serve everything; how many scores reach the thresholds of `rules`; or how many draws have
-        their largest logit at each label. By default label scores in the phase "calibration" if
+        serve everything; how many scores reach the thresholds of `rules`; how many draws have their
+        largest logit at each label; or the sets of one rule, with the counts and draws at which it
+        stopped: no other rule may use them. By default label scores in the phase "calibration" if
         there are labels, counts if there are rules, and else all scores.
     rules : rule or list of rules, optional
-        Calibrated rules, `BinCP` or `MondrianBinCP`, whose thresholds are counted. One that stops
-        early needs all scores.
+        Calibrated rules, `BinCP`, `MondrianBinCP` or `RobustRiskControl`, whose thresholds are
+        counted. One that stops early needs all scores, or decisions.
     first_id : int, optional
         Id of the first input; the others follow it. Runs of parts of one data set that are to be
         merged need ids of their own.
@@ -215,6 +216,6 @@ def _cut(task: Task, identity: dict[str, Any], parts: int | None) -> Layout:
     n, m = len(task.data), task.n_samples
     if parts is None:
         shape = task.kept.shape(n, m, identity["n_classes"])
-        itemsize = task.kept.dtype(identity["dtype"]).itemsize
+        itemsize = task.kept.dtype(identity["dtype"], identity["n_classes"]).itemsize
         parts = usual_parts(int(np.prod(shape, dtype=object)) * itemsize)
     return Layout.cut(n, m, task.grid, parts)

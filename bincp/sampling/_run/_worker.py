@@ -14,7 +14,6 @@ from bincp.sampling import _engine
 from bincp.sampling._jobs import Job
 from bincp.sampling._run import _manifest, _seed
 from bincp.sampling._run._data import Rows
-from bincp.sampling._run._grid import Cells
 from bincp.sampling._run._layout import Layout
 from bincp.sampling._run._manifest import Manifest, check_same
 from bincp.sampling._run._model import precision_content
@@ -90,15 +89,16 @@ class Worker:
         rows = checked_labels(self._rows(number), identity["n_classes"])
         job = self.task.job(seed, rows, where)
         check_same(self.folder, identity, {"precision": precision_content(job.device)})
-        kept, dtype = self.task.kept, getattr(torch, identity["dtype"])
-        shape = kept.shape(*where.shape, identity["n_classes"])
-        values = np.zeros(shape, kept.dtype(identity["dtype"]))
+        kept, n_classes = self.task.kept, identity["n_classes"]
+        shape = kept.shape(*where.shape, n_classes)
+        values = np.zeros(shape, kept.dtype(identity["dtype"], n_classes))
+
+        def tell(done: int) -> None:
+            if bar is not None:
+                bar.update(done)
+
         with _engine.evaluating(job.model):
-            cells = Cells(self.task.grid, where.shape)
-            for batch in _engine.batches(job, cells, identity["n_classes"], dtype):
-                kept.add(values, batch, rows.labels)
-                if bar is not None:
-                    bar.update(len(batch.sources))
+            kept.fill(values, job, self.task.grid, identity, rows.labels, tell)
         note = {"manifest": self.manifest.digest, "part": number, "environment": _environment(job)}
         return Part(values, rows.labels, rows.digests(), note)
 
