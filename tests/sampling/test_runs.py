@@ -26,7 +26,7 @@ from bincp import (  # noqa: E402
     metrics,
 )
 from bincp.sampling import count_scores, merge, sample_scores, vote_counts  # noqa: E402
-from bincp.sampling._run import _data, _publish, _seed  # noqa: E402
+from bincp.sampling._run import _data, _publish, _seed, _stream  # noqa: E402
 from bincp.sampling._run._grid import Cells, Grid  # noqa: E402
 from bincp.sampling._run._layout import Layout  # noqa: E402
 from bincp.sampling._run._shard import parse_shard, shard_of  # noqa: E402
@@ -625,6 +625,108 @@ class TestDecisions:
         with pytest.raises(ValueError, match="must hold all draws of their inputs"):
             merge(tmp_path / "both", [expected, more])
         assert not (tmp_path / "both").exists()
+
+
+class TestStreams:
+    @pytest.fixture(autouse=True)
+    def _small_parts(self, monkeypatch):
+        monkeypatch.setattr(_stream, "_INPUTS", 4)
+
+    def sample(self, path, batches, **options):
+        return sample(path, x=iter(batches), labels=None, parts=None, **options)
+
+    def batches(self, *ends, x=X):
+        for start, end in zip((0, *ends), (*ends, N), strict=True):
+            yield x[start:end], Y[start:end]
+
+    def test_values_are_those_of_inputs_with_a_length(self, tmp_path):
+        whole = sample(tmp_path / "whole")
+        run = self.sample(tmp_path / "stream", self.batches(3, 9))
+        assert np.array_equal(run.values(), whole.values())
+        assert np.array_equal(run.labels(), Y)
+        again = bincp.sampling.open(run.path)
+        assert (again.n_inputs, again.n_parts, again.missing()) == (N, 4, [])
+        again.verify(X, Y)
+        assert sorted(p.name for p in run.path.glob("*.npz")) == [
+            *(f"0000{i}.npz" for i in range(4)), "end.npz",
+        ]  # fmt: skip
+
+    def test_files_do_not_depend_on_the_batches(self, tmp_path):
+        expected = files(self.sample(tmp_path / "one", self.batches()).path)
+        for i, ends in enumerate([(1, 2, 3, 4, 5), (4, 8, 12), (13,), (0, 0, 7), range(1, N)]):
+            assert files(self.sample(tmp_path / str(i), self.batches(*ends)).path) == expected
+
+    def test_a_loader_of_an_iterable_dataset_is_a_stream(self, tmp_path):
+        class Stream(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                yield from zip(X, Y.tolist(), strict=True)
+
+        loader = torch.utils.data.DataLoader(Stream(), batch_size=5)
+        run = sample(tmp_path / "run", x=loader, labels=None, parts=None)
+        assert files(run.path) == files(self.sample(tmp_path / "other", self.batches(3)).path)
+
+    @pytest.mark.parametrize("killed_after", range(1, 7))
+    def test_a_stream_that_broke_is_read_again_from_its_start(self, tmp_path, killed_after):
+        expected = files(self.sample(tmp_path / "whole", self.batches()).path)
+
+        def broken():
+            for i, batch in enumerate(self.batches(*range(2, N, 2))):
+                if i == killed_after:
+                    raise KeyboardInterrupt
+                yield batch
+
+        with pytest.raises(KeyboardInterrupt):
+            self.sample(tmp_path / "run", broken())
+        with pytest.raises(FileNotFoundError, match="not read to their end"):
+            bincp.sampling.open(tmp_path / "run")
+        self.sample(tmp_path / "run", self.batches(5))
+        assert files(tmp_path / "run") == expected
+
+    def test_damaged_files_are_made_again(self, tmp_path):
+        run = self.sample(tmp_path / "run", self.batches())
+        expected = files(run.path)
+        for name in ("00001.npz", "end.npz"):
+            data = bytearray((run.path / name).read_bytes())
+            data[len(data) // 2] ^= 1
+            (run.path / name).write_bytes(data)
+            with pytest.raises(ValueError, match="damaged"):
+                bincp.sampling.open(run.path).values()
+            self.sample(run.path, self.batches())
+            assert files(run.path) == expected
+
+    def test_other_streams_are_refused_and_change_nothing(self, tmp_path):
+        run = self.sample(tmp_path / "run", self.batches())
+        before, other = files(run.path), X.clone()
+        other[6] += 1
+        more = [*self.batches(), (X[:1], Y[:1])]
+        for batches, error in (
+            (self.batches(x=other), "another one at position 6"),
+            ([(X[:12], Y[:12])], "the 14 inputs of the run .* got 12"),
+            ([(X[:13], Y[:13])], "got 1 from position 12 on, where 00003.npz has 2"),
+            (more, "the 14 inputs of the run .* got more"),
+            ([(X, None)], "`labels` was True"),
+        ):
+            with pytest.raises((ValueError, TypeError), match=error):
+                self.sample(run.path, batches)
+            assert files(run.path) == before
+        (run.path / "end.npz").unlink()
+        with pytest.raises(ValueError, match="got 3 from position 12 on"):
+            self.sample(run.path, more)
+
+    def test_what_cannot_be_a_stream_is_refused(self, tmp_path):
+        for x, options, error in (
+            (self.batches(), {"shard": (0, 2)}, "to be shared by 2 workers"),
+            (self.batches(), {"parts": 4}, "`parts` must be None"),
+            (iter([]), {}, "at least one batch"),
+            (iter([X[:4], X[4:8].double()]), {"keep": "scores"}, "of one shape and dtype"),
+            (iter([X[0]]), {}, "batches of shape"),
+            (iter([(X[:2], Y[:3])]), {}, "`labels` must have shape"),
+        ):
+            with pytest.raises(ValueError, match=error):
+                sample(tmp_path / "run", x=x, labels=None, **{"parts": None, **options})
+            shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        with pytest.raises(TypeError, match="`labels` must be given with an array"):
+            sample(tmp_path / "run", x=self.batches(), parts=None)
 
 
 class TestMerging:

@@ -69,8 +69,8 @@ def data_of(x: object, labels: ArrayLike | None) -> Data:
         sized and callable(getattr(dataset, "__getitem__", None))
     ):
         raise TypeError(
-            "`x` must be an array, a tensor, a dataset with __len__ and __getitem__ or a "
-            f"DataLoader of one, got {type(dataset).__name__}"
+            "`x` must be an array, a tensor, a dataset with __len__ and __getitem__, a DataLoader, "
+            f"or an iterable of batches without a length, got {type(dataset).__name__}"
         )
     return _Dataset.checked(dataset)
 

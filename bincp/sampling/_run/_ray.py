@@ -20,6 +20,7 @@ from bincp.sampling._run._data import Data, Rows, data_of, probe_positions
 from bincp.sampling._run._manifest import Manifest
 from bincp.sampling._run._reading import Run
 from bincp.sampling._run._running import begun, made_folder
+from bincp.sampling._run._stream import Piece
 from bincp.sampling._run._task import Task
 from bincp.sampling._run._worker import Worker
 from bincp.sampling._scoring import Score
@@ -267,21 +268,6 @@ def _rows(batch: dict[str, Any]) -> Rows:
 
 
 @dataclass(frozen=True)
-class _Group:
-    """The inputs between two cuts of a run, as the data of a task."""
-
-    first: int
-    group: Rows
-
-    def __len__(self) -> int:
-        return len(self.group.inputs)
-
-    def rows(self, first: int, last: int) -> Rows:
-        own, labels = slice(first - self.first, last - self.first), self.group.labels
-        return Rows(self.group.inputs[own], None if labels is None else labels[own])
-
-
-@dataclass(frozen=True)
 class _Cluster:
     """Actors that have the task of a run without its data."""
 
@@ -430,7 +416,7 @@ class _GroupActor(_Actor):
         first_id = self.task.first_id
         _check_ids(batch["id"][order], first_id + first, first_id + last)
         own = {name: column[order] for name, column in batch.items()}
-        return self.result(_Group(first, _rows(own)), layout.row(row))
+        return self.result(Piece(first, _rows(own)), layout.row(row))
 
 
 def _check_ids(ids: IntArray, first: int, last: int) -> None:

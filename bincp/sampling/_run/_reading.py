@@ -25,6 +25,7 @@ from bincp.sampling._run._kept import (
 )
 from bincp.sampling._run._manifest import Manifest
 from bincp.sampling._run._parts import Part, read_part
+from bincp.sampling._run._stream import read_end
 from bincp.sampling._run._worker import check_digests
 
 Array = npt.NDArray[Any]
@@ -424,12 +425,13 @@ def open_run(path: str | PathLike[str]) -> Run:
     Returns
     -------
     Run
-        Parts are read when they are asked for; it need not be complete.
+        Parts are read when they are asked for; it need not be complete, unless its inputs had no
+        length.
 
     Raises
     ------
     FileNotFoundError
-        If there is no run.
+        If there is no run, or its inputs had no length and were not read to their end.
     ValueError
         If the manifest is damaged.
 
@@ -441,7 +443,7 @@ def open_run(path: str | PathLike[str]) -> Run:
     FileNotFoundError: [Errno 2] No such file or directory: 'no-such-folder/manifest.json'
     """
     folder = as_folder(path)
-    return Run(folder, Manifest.read(folder))
+    return Run(folder, read_end(folder, Manifest.read(folder)))
 
 
 def as_folder(path: object) -> Path:
