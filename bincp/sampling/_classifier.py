@@ -100,6 +100,10 @@ class RobustClassifier:
     seed : int, optional
         As in `sample_scores`. Whoever knows it knows the test noise: where the adversary may, or
         may learn of it from repeated answers, draw it from a secret source.
+    n_threads : int, optional
+        Threads, >= 1, that draw the noise of a batch where the CPU draws it, and that count the
+        scores of calibration. They start for large batches only, of some 2**18 elements a thread,
+        and change no result. The model has threads of its own (`torch.set_num_threads`).
     **settings
         Settings of the rule, where `rule` is not given: `alpha`, which is needed, and `p`, `tau`,
         `correction`, `union`, `eta`, `guarantee` and `passes`, as in `BinCP`; but `passes` is
@@ -175,6 +179,7 @@ class RobustClassifier:
         seed: int = 0,
         device: torch.device | str | None = None,
         progress: bool = False,
+        n_threads: int = 1,
         **settings: Unpack[RuleSettings],
     ) -> None:
         self.model = as_model(model)
@@ -186,7 +191,12 @@ class RobustClassifier:
             raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
         self.n_samples, self.n_test_samples = _sizes(self.rule, n_samples, n_test_samples)
         self._options = Options.checked(
-            score=score, batch_size=batch_size, seed=seed, device=device, progress=progress
+            score=score,
+            batch_size=batch_size,
+            seed=seed,
+            device=device,
+            progress=progress,
+            n_threads=n_threads,
         )
         self._next_id = {"calibration": 0, "test": 0}
 
@@ -292,6 +302,7 @@ class RobustClassifier:
             np.concatenate(all_labels),
             n_classes,
             self.n_test_samples,
+            self._options.n_threads,
         )
         return self
 

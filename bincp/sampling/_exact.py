@@ -43,7 +43,7 @@ def exact_probabilities(
         bits may not, so choose a `tau` that no score comes that close to.
     x : tensor or array (n, ...)
         Inputs, float32 or float64, before any normalisation. For `SplittingNoise` they must lie on
-        its grid.
+        its grid; with ``grid=255`` they may be grey levels in uint8.
     smoothing : SplittingNoise, BlockAblation or BandAblation
         A derandomised scheme; SplittingNoise with a grid.
     tau : float

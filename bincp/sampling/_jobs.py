@@ -34,6 +34,7 @@ class Options:
     seed: int
     device: torch.device | None
     progress: bool
+    n_threads: int
 
     @classmethod
     def checked(
@@ -44,12 +45,15 @@ class Options:
         seed: int,
         device: torch.device | str | None,
         progress: bool,
+        n_threads: int = 1,
     ) -> Self:
         scoring = scoring_of(score)
         batch_size = check_integer("batch_size", batch_size, low=1)
         seed = _keys.check_seed(seed)
         place = None if device is None else checked_device(device)
-        return cls(scoring, batch_size, seed, place, check_flag("progress", progress))
+        check_flag("progress", progress)
+        n_threads = check_integer("n_threads", n_threads, low=1)
+        return cls(scoring, batch_size, seed, place, progress, n_threads)
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Job:
     seed: int
     device: torch.device
     progress: bool
+    n_threads: int
 
     def __post_init__(self) -> None:
         as_counts("indices", self.ids, high=MAX_ID)  # also those that a classifier counts on
@@ -140,6 +145,7 @@ class Job:
             seed=options.seed,
             device=place,
             progress=options.progress,
+            n_threads=options.n_threads,
         )
 
     def on_host(self) -> Self:
