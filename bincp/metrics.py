@@ -8,7 +8,7 @@ bounds the first exactly.
 
 import math
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +39,8 @@ def coverage(sets: ArrayLike, labels: ArrayLike) -> float:
     Parameters
     ----------
     sets : bool array (n, K)
-    labels : array-like (n,) of int
-        In [0, K).
+    labels : array-like (n,) of int, or Run
+        In [0, K). Or a run of `bincp.sampling.run` that has labels.
 
     Returns
     -------
@@ -197,8 +197,8 @@ def class_conditional_coverage(sets: ArrayLike, labels: ArrayLike) -> npt.NDArra
     Parameters
     ----------
     sets : bool array (n, K)
-    labels : array-like (n,) of int
-        In [0, K).
+    labels : array-like (n,) of int, or Run
+        In [0, K). Or a run of `bincp.sampling.run` that has labels.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def class_conditional_coverage(sets: ArrayLike, labels: ArrayLike) -> npt.NDArra
     """
     members = _as_sets(sets)
     covered = _covered(members, labels)
-    y = as_counts("labels", labels, high=members.shape[1] - 1)
+    y = _as_labels(labels, members.shape[1])
     return _share_by_group(covered, y, members.shape[1])
 
 
@@ -230,8 +230,8 @@ def size_stratified_coverage(sets: ArrayLike, labels: ArrayLike) -> npt.NDArray[
     Parameters
     ----------
     sets : bool array (n, K)
-    labels : array-like (n,) of int
-        In [0, K).
+    labels : array-like (n,) of int, or Run
+        In [0, K). Or a run of `bincp.sampling.run` that has labels.
 
     Returns
     -------
@@ -316,8 +316,8 @@ def worst_slice_coverage(
     Parameters
     ----------
     sets : bool array (n, K)
-    labels : array-like (n,) of int
-        In [0, K).
+    labels : array-like (n,) of int, or Run
+        In [0, K). Or a run of `bincp.sampling.run` that has labels.
     features : array-like (n, d) of float
         Coordinates in which the slabs are made, such as inputs or embeddings; finite.
     delta : int, float, str, Decimal or Fraction
@@ -446,8 +446,23 @@ def _share_by_group(
     return result
 
 
+@runtime_checkable
+class _Labelled(Protocol):
+    """What is asked of a run, whose class is in a room above this one."""
+
+    def labels(self) -> npt.NDArray[np.int64] | None: ...
+
+
+def _as_labels(labels: ArrayLike, n_classes: int) -> npt.NDArray[np.int64]:
+    """Return labels in [0, K), those of a run if it is one."""
+    own = labels.labels() if isinstance(labels, _Labelled) else labels
+    if own is None:
+        raise ValueError(f"`labels` must be labels or a run that has them, got {labels!r}")
+    return as_counts("labels", own, high=n_classes - 1)
+
+
 def _covered(members: npt.NDArray[np.bool_], labels: ArrayLike) -> npt.NDArray[np.bool_]:
-    y = as_counts("labels", labels, high=members.shape[1] - 1)
+    y = _as_labels(labels, members.shape[1])
     if y.shape != (len(members),):
         raise ValueError(f"`labels` must have shape {(len(members),)}, got {y.shape}")
     return members[np.arange(len(y)), y]

@@ -325,14 +325,13 @@ def _check_raps(penalty: float = 0.01, k_reg: int = 5) -> dict[str, Any]:
 
 def _aps(p: Values, u: Values) -> Values:
     ranking = _Ranking.of(p)
-    return _cast(0.0 - (ranking.mass_above() + u * _cast(p, np.float64)), p.dtype)
+    return ranking.by_label(0.0 - ranking.mass(u))
 
 
 def _raps(p: Values, u: Values, penalty: float = 0.01, k_reg: int = 5) -> Values:
     ranking = _Ranking.of(p)
-    excess = ranking.rank() - k_reg
-    penalties = penalty * _cast(excess * (excess > 0), np.float64)
-    return _cast(0.0 - (ranking.mass_above() + u * _cast(p, np.float64) + penalties), p.dtype)
+    excess = (ranking.rank() - k_reg).clip(0)
+    return ranking.by_label(0.0 - (ranking.mass(u) + penalty * _cast(excess, np.float64)))
 
 
 def _ptt(values: Values, u: Values, ordered: Values, b: float, temperature: float) -> Values:
@@ -399,43 +398,43 @@ NAMED_SCORES = {
 class _Ranking:
     """Rows of probabilities in decreasing order, found by one sort.
 
-    ``order`` holds the label at each place of a row, ``ranked`` its probability, and ``starts`` is
-    true at the first place of each group of equal probabilities.
+    ``order`` holds the label at each place of a row, and ``ranked`` its probability. ``tied`` says
+    of each place but the first whether its probability equals that of the place before.
     """
 
     order: Values
     ranked: Values
-    starts: Values
+    tied: Values
 
     @classmethod
     def of(cls, p: Values) -> "_Ranking":
         order = _decreasing_order(p)
         ranked = _take(p, order)
-        starts = _namespace(p).ones_like(order, dtype=bool)
-        starts[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
-        return cls(order, ranked, starts)
+        return cls(order, ranked, ranked[..., 1:] == ranked[..., :-1])
 
-    def mass_above(self) -> Values:
-        """Return, for each label, the sum of the greater probabilities of its row, in float64."""
-        xp = _namespace(self.ranked)
-        before = xp.roll(xp.cumsum(_cast(self.ranked, np.float64), axis=-1), 1, -1)
-        before[..., 0] = 0
-        # The sums do not decrease, so the largest sum at a start so far is that of the own group.
-        return self._by_label(_running_maximum(xp.where(self.starts, before, 0.0)))
+    def mass(self, u: Values) -> Values:
+        """Return, at each place, the sum of the greater probabilities and u of the own one."""
+        wide = _cast(self.ranked, np.float64)
+        above, xp = _namespace(wide).zeros_like(wide), _namespace(wide)
+        # The sums do not decrease, so the largest sum before a group so far is that of the own one.
+        above[..., 1:] = xp.where(self.tied, 0.0, xp.cumsum(wide, -1)[..., :-1])
+        ranked_u = _take(u, self.order) if u.shape == wide.shape else u
+        return _running_maximum(above) + ranked_u * wide
 
     def rank(self) -> Values:
-        """Return, for each label, how many labels of its row are at least as probable."""
-        xp = _namespace(self.ranked)
-        n_labels = self.order.shape[-1]
-        places = xp.cumsum(xp.ones_like(self.order), axis=-1)
-        is_last = xp.ones_like(self.starts)
-        is_last[..., :-1] = self.starts[..., 1:]
-        # The last place of the own group is the smallest last place at or after each place.
-        to_go = xp.flip(xp.where(is_last, n_labels - places, 0), (-1,))
-        return self._by_label(n_labels - xp.flip(_running_maximum(to_go), (-1,)))
+        """Return, at each place, how many labels of the row are at least as probable."""
+        xp, n_labels = _namespace(self.order), self.order.shape[-1]
+        after = np.arange(n_labels - 1, 0, -1)
+        if is_tensor(self.order):
+            after = xp.from_numpy(after).to(self.order.device)
+        to_go = xp.zeros_like(self.order)
+        to_go[..., :-1] = xp.where(self.tied, 0, after)
+        # The end of the own group is the nearest end of a group at or after each place.
+        return n_labels - xp.flip(_running_maximum(xp.flip(to_go, (-1,))), (-1,))
 
-    def _by_label(self, values: Values) -> Values:
-        """Move values from the places of a row to the labels."""
+    def by_label(self, values: Values) -> Values:
+        """Move values from the places of a row to the labels, in the dtype of the probabilities."""
+        values = _cast(values, self.ranked.dtype)
         if is_tensor(values):
             return sys.modules["torch"].empty_like(values).scatter_(-1, self.order, values)
         result = np.empty_like(values)
@@ -446,12 +445,25 @@ class _Ranking:
 def _decreasing_order(p: Values) -> Values:
     """Return the labels of each row by decreasing probability, equal ones in any order."""
     if not is_tensor(p):
-        return np.argsort(-p, axis=-1)
+        return _sorted_labels(p)
     if p.device.type != "cpu":
         return p.argsort(dim=-1, descending=True)
-    # NumPy sorts rows of 1,000 labels six times as fast as torch does on one thread.
+    # NumPy sorts rows of 1,000 labels ten times as fast as torch does on one thread.
     widened = p.detach().float() if p.element_size() == 2 else p.detach()
-    return sys.modules["torch"].from_numpy(np.argsort(-widened.numpy(), axis=-1))
+    return sys.modules["torch"].from_numpy(_sorted_labels(widened.numpy()))
+
+
+def _sorted_labels(p: Values) -> Values:
+    if p.dtype == np.float64:
+        return np.argsort(-p, axis=-1)
+    # The bits of floats that are not negative are in the order of their values. With the label
+    # behind them they are integers, whose sort is three times as fast as the search for the order.
+    bits = p.astype(np.float32, copy=False).view(np.int32)
+    labelled = np.left_shift(~bits, 32, dtype=np.int64)
+    labelled |= np.arange(p.shape[-1])
+    labelled.sort(axis=-1)
+    labelled &= 2**32 - 1
+    return labelled
 
 
 def _as_probabilities(value: Values) -> Values:

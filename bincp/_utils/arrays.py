@@ -144,15 +144,20 @@ def as_scores(name: str, value: ArrayLike) -> Scores:
 
 def as_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.NDArray[np.int64]:
     """Return a copy of integer counts in [low, high]; floats are refused, whole or not."""
+    return as_narrow_counts(name, value, high=high, low=low).astype(np.int64, copy=False)
+
+
+def as_narrow_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.NDArray[Any]:
+    """Return what `as_counts` does in the dtype of the value, which takes less memory."""
     array = as_array(name, value).copy()
     if array.size == 0 and not isinstance(value, np.ndarray) and not is_tensor(value):
         array = array.astype(np.int64)  # an empty list has no dtype of its own
     if array.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
-    bad = (array < low) | (array > high)
-    if bad.any():
+    if array.size and not low <= array.min() <= array.max() <= high:
+        bad = (array < low) | (array > high)
         raise ValueError(f"`{name}` must be in [{low}, {high}], got {array[bad][0]} {where(bad)}")
-    return array.astype(np.int64, copy=False)
+    return array
 
 
 def as_probabilities(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:

@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, as_counts, as_probabilities, as_scores
+from bincp._utils.arrays import ArrayLike, as_narrow_counts, as_probabilities, as_scores
 from bincp.calibration._arguments import check_label_shape, check_test_scores
 from bincp.calibration._counts import number_counted
 from bincp.calibration._sequential import Tests, decide_in_order
@@ -80,7 +80,7 @@ def sets_from_counts(rule: Rule, counts: ArrayLike, n_samples: int | None) -> np
             f"`n_samples` must be the m' = {rule.n_test_samples} calibrated for, got {drawn}; "
             "calibrate takes another m' as n_test_samples"
         )
-    checked = as_counts("counts", counts, high=drawn)
+    checked = as_narrow_counts("counts", counts, high=drawn)
     check_label_shape("counts", checked.shape, rule.n_classes)
     return np.asarray(checked >= rule.least)
 

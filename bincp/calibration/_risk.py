@@ -33,6 +33,7 @@ from bincp.calibration._risk_rule import (
     RiskSettings,
 )
 from bincp.calibration._risk_threshold import Loss, Sets, largest_threshold
+from bincp.calibration._stored import StoredScores
 from bincp.calibration._triviality import better_p, too_small_p
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import kth_largest
@@ -227,8 +228,9 @@ class RobustRiskControl(Certified):
 
         Parameters
         ----------
-        scores : array_like of float16, bfloat16, float32 or float64, shape (n, K, m)
-            m sampled scores of each label of each calibration point.
+        scores : array_like of float16, bfloat16, float32 or float64, shape (n, K, m), or Run
+            m sampled scores of each label of each calibration point. Or a run of
+            `bincp.sampling.run` that keeps all scores.
         labels : bool array, shape (n, K)
             True labels of each point.
         n_test_samples : int, optional
@@ -249,9 +251,14 @@ class RobustRiskControl(Certified):
         TypeError
             If the labels are not boolean.
         ValueError
-            If shapes or dtypes are wrong, a score is NaN, or the loss breaks its contract.
+            If shapes or dtypes are wrong, a score is NaN, or the loss breaks its contract. If a run
+            is for other noise or test points, or does not keep all scores.
+        FileNotFoundError
+            If a run is not complete.
         """
         certificate, loss = self._require_certificate(), self._require_loss()
+        if isinstance(scores, StoredScores):
+            scores = scores.all_scores(certificate.describe())
         settings = self._settings
         checked = as_scores("scores", scores)
         check_calibration_shape(checked, "(n, K, m)")
@@ -342,8 +349,9 @@ class RobustRiskControl(Certified):
 
         Parameters
         ----------
-        scores : array_like, shape (n, K, m')
-            m' sampled scores of each label of each input, of the dtype calibrated with.
+        scores : array_like, shape (n, K, m'), or Run
+            m' sampled scores of each label of each input, of the dtype calibrated with. Or a run of
+            `bincp.sampling.run` with all scores, or with counts at `tau_`.
 
         Returns
         -------
@@ -354,9 +362,17 @@ class RobustRiskControl(Certified):
         NotCalibratedError
             If `calibrate` has not been called.
         ValueError
-            If shape, dtype, K or m' differ from those calibrated for, or a score is NaN.
+            If shape, dtype, K or m' differ from those calibrated for, or a score is NaN. If a run
+            is for other noise or calibration points, or does not keep what the rule needs.
+        FileNotFoundError
+            If a run is not complete.
         """
-        return sets_from_scores(sampled(self._rule), scores)
+        rule = sampled(self._rule)
+        return (
+            scores.sets_of(self)
+            if isinstance(scores, StoredScores)
+            else sets_from_scores(rule, scores)
+        )
 
     def predict_set_from_counts(self, counts: ArrayLike, *, n_samples: int | None = None) -> Sets:
         """Return the prediction sets of inputs with exceedance counts.

@@ -12,10 +12,10 @@ computed exactly, and takes the place of the binomial tail.
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from threading import RLock
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 _MAX_SAMPLES = MAX_COUNT - 1  # boundaries have one entry more
 _SCORES_AT_ONCE = 2**18  # as many as stay in the cache
+_LABELS_AT_ONCE = 2**18
 _SHARE_OF_A_ROUND = 8  # a round may add an eighth of the draws so far
 
 
@@ -462,11 +463,13 @@ class SequentialTracker:
     @property
     def accepted(self) -> BoolArray:
         """Which labels are decided and accepted."""
-        bounds = self._boundaries
+        bounds, result = self._boundaries, np.empty(self._exits.shape, np.bool_)
         with self._lock:
-            least = bounds.accept[self._exits, bounds.columns]
-            accepted = (self._exits >= 0) & (self._counts >= least)
-        return accepted.reshape(self.shape)
+            for part in self._parts():
+                exits = self._exits[part]
+                least = bounds.accept[exits, bounds.columns]
+                result[part] = (exits >= 0) & (self._counts[part] >= least)
+        return result.reshape(self.shape)
 
     @property
     def draws(self) -> Int32Array:
@@ -478,7 +481,7 @@ class SequentialTracker:
     def undecided(self) -> IntArray:
         """Inputs with a label that is not decided, in increasing order."""
         with self._lock:
-            return np.flatnonzero((self._exits < 0).any(axis=1))
+            return np.flatnonzero(self._exits.min(axis=1) < 0)
 
     def next_round(self) -> tuple[IntArray, IntArray]:
         """Say which inputs to draw next, and how often.
@@ -493,16 +496,29 @@ class SequentialTracker:
         """
         with self._lock:
             inputs = self.undecided
-            draws = self._draws[inputs]
-            live, counts = self._exits[inputs] < 0, self._counts[inputs]
-        bounds = self._boundaries
-        accepting, rejecting = bounds.earliest
+            draws, last = self._draws[inputs], np.zeros(len(inputs), np.int64)
+            for part in self._parts(len(inputs)):
+                last[part] = self._last_earliest(inputs[part])
+        numbers = np.maximum(last - draws, draws // _SHARE_OF_A_ROUND)
+        return inputs, np.minimum(numbers, self._boundaries.n_test_samples - draws)
+
+    def _last_earliest(self, inputs: IntArray) -> IntArray:
+        """Return the draw of each input before which its last label cannot be decided."""
+        counts, draws = self._counts[inputs], self._draws[inputs]
+        columns = self._boundaries.columns
+        accepting, rejecting = self._boundaries.earliest
         # Decided labels have stale counts: any value inside the tables will do for them.
         misses = np.maximum(draws[:, None] - counts, 0)
-        earliest = np.minimum(accepting[misses, bounds.columns], rejecting[counts, bounds.columns])
-        last = np.where(live, earliest, 0).max(axis=1, initial=0)
-        numbers = np.maximum(last - draws, draws // _SHARE_OF_A_ROUND)
-        return inputs, np.minimum(numbers, bounds.n_test_samples - draws)
+        earliest = np.minimum(accepting[misses, columns], rejecting[counts, columns])
+        last: IntArray = np.where(self._exits[inputs] < 0, earliest, 0).max(axis=1, initial=0)
+        return last
+
+    def _parts(self, n: int | None = None) -> Iterator[slice]:
+        """Divide all inputs, or n of them, so that temporaries take much less than the state."""
+        n_inputs, n_labels = self._exits.shape
+        step = max(1, _LABELS_AT_ONCE // n_labels)
+        for start in range(0, n_inputs if n is None else n, step):
+            yield slice(start, start + step)
 
     def _check_inputs(self, inputs: ArrayLike) -> IntArray:
         which = as_counts("inputs", inputs, high=self.shape[0] - 1)
@@ -532,6 +548,19 @@ class SequentialTracker:
                 f"input, got {numbers[late][0]} for input {named[late][0]}, which has had "
                 f"{self._draws[named][late][0]}"
             )
+
+
+class Decisions(NamedTuple):
+    """What labels came to: as `SequentialTracker.accepted`, `counts` and `draws`."""
+
+    accepted: BoolArray
+    counts: Int32Array
+    draws: Int32Array
+
+
+def decisions_of(labels: SequentialTracker) -> Decisions:
+    """Return what labels came to, without a copy: nobody must update them any more."""
+    return Decisions(labels.accepted, labels._counts.reshape(labels.shape), labels._draws)
 
 
 Tests: TypeAlias = SequentialRule | Sequence[SequentialRule]

@@ -22,6 +22,9 @@ class CalibrationScores(Protocol):
         It refuses a certificate, by its description, that is for other noise.
         """
 
+    def all_scores(self, certificate: dict[str, Any]) -> npt.NDArray[Any]:
+        """Return the scores (n, K, m) of all labels for a calibration, or refuse as above."""
+
 
 @runtime_checkable
 class StoredScores(CalibrationScores, Protocol):

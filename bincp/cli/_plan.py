@@ -24,7 +24,7 @@ from bincp.cli._arguments import (
     integer,
     level,
 )
-from bincp.cli._files import picture_file
+from bincp.cli._files import open_run, picture_file
 from bincp.cli._report import Report
 
 
@@ -38,22 +38,24 @@ def add_plan(commands: Any) -> None:
         "share of wrong labels in its sets and the forward passes of an input. These two\n"
         "are means in a reference population, which orders rules: those of real data\n"
         "differ. It depends on no scores. Several balls, numbers of samples or levels make\n"
-        "one table. With --n-classes the rule of the paper stands beside each.",
+        "one table. With --n-classes the rule of the paper stands beside each. RUN, the\n"
+        "folder of a calibration run of `bincp sample`, gives N, M and K; its scores are\n"
+        "not read.",
         "Example:\n"
         "  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.25 -n 200 -m 64 \\\n"
         "      --n-classes 10 --plot plan.png\n"
         "  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 l2:r=0.25 \\\n"
         f"      -n 200 -m 4 16 64 --alpha 0.1 0.05 --passes auto\n\n{SPECS}\n\n{OUTPUTS}",
     )
-    add_spec_arguments(parser, several=True)
     parser.add_argument(
-        "-n", type=integer("n"), required=True, metavar="N", help="number of calibration points"
+        "folder", type=Path, nargs="?", metavar="RUN", help="calibration run, in place of -n and -m"
     )
+    add_spec_arguments(parser, several=True)
+    parser.add_argument("-n", type=integer("n"), metavar="N", help="number of calibration points")
     parser.add_argument(
         "-m",
         type=integer("m", high=MAX_COUNT),
         nargs="+",
-        required=True,
         metavar="M",
         help="scores of each of them",
     )
@@ -88,6 +90,7 @@ def add_plan(commands: Any) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> Report:
+    _read_sizes(arguments)
     cases = list(itertools.product(arguments.ball, arguments.alpha, arguments.m))
     if arguments.plot is not None and len(cases) > 1:
         raise UsageError(f"--plot draws one ball and level, with one M, got {len(cases)} plans")
@@ -103,6 +106,20 @@ def _plan(arguments: argparse.Namespace) -> Report:
         data["plot"] = str(arguments.plot)
         text += f"\nwrote {arguments.plot}: the share of wrong labels against m' = m"
     return Report(data, text)
+
+
+def _read_sizes(arguments: argparse.Namespace) -> None:
+    """Take n, m and K from the run, if there is one."""
+    if arguments.folder is None:
+        missing = [f"-{name}" for name in ("n", "m") if getattr(arguments, name) is None]
+        if missing:
+            raise UsageError(f"the following arguments are required: {', '.join(missing)}; or RUN")
+        return
+    given = {"-n": arguments.n, "-m": arguments.m, "--n-classes": arguments.n_classes}
+    stored = open_run(arguments.folder, given)
+    stored.check_calibrates(certify(arguments.smoothing, arguments.ball[0]).describe())
+    arguments.n, arguments.m = stored.n_inputs, [stored.n_samples]
+    arguments.n_classes = stored.n_classes
 
 
 def _made(arguments: argparse.Namespace, ball: object, alpha: str, m: int) -> Plan:

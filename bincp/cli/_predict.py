@@ -68,7 +68,8 @@ def _predict(arguments: argparse.Namespace) -> Report:
     if is_run(arguments.scores):
         stored = open_run(arguments.scores, {"--counts": arguments.counts, "--key": arguments.key})
         sets = rule.predict_set(stored)
-        labels = stored.labels() if labels is None else labels
+        if labels is None and not isinstance(rule, RobustRiskControl):  # it needs sets of labels
+            labels = stored.labels()
     elif arguments.counts is not None:
         counts = read_array(arguments.scores, arguments.key, "counts")
         sets = rule.predict_set_from_counts(counts, n_samples=arguments.counts)

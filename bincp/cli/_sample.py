@@ -26,7 +26,7 @@ _OPTIONS = (
 )  # fmt: skip
 """Options of the command that are those of `bincp.sampling.run`."""
 
-_KEEP = ("label-scores", "scores", "counts", "votes")
+_KEEP = ("label-scores", "scores", "counts", "votes", "decisions")
 
 
 def add_sample(commands: Any) -> None:
@@ -94,7 +94,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="RULE",
-        help="files from `bincp calibrate`, whose thresholds are counted",
+        help="files from `bincp calibrate`, whose thresholds are counted, or one that decides",
     )
     parser.add_argument(
         "--first-id",

@@ -210,6 +210,17 @@ def _one_by_more_words(key: Keys, bound: int) -> int:
         n *= 2
 
 
+def keys_of(seed: int, phase: Phase, ids: IntArray, draws: IntArray) -> Keys:
+    """Return keys of arrays that are checked, and that nobody writes to.
+
+    A batch of a small model takes less time than the checks of its keys.
+    """
+    keys = object.__new__(Keys)
+    for name, value in {"seed": seed, "phase": phase, "ids": ids, "draws": draws}.items():
+        object.__setattr__(keys, name, value)
+    return keys
+
+
 def more_words(keys: Keys, n: int) -> Words:
     """Return 64 more bits for each of the n words of part 0 of each row."""
     seed, stream, ids, draws = core_key(keys)

@@ -34,6 +34,7 @@ from bincp.sampling._exact import exact_probabilities
 from bincp.sampling._functions import count_scores, sample_scores, vote_counts
 from bincp.sampling._normalized import NormalizedModel
 from bincp.sampling._run._merging import merge
+from bincp.sampling._run._ray import run_on_ray
 from bincp.sampling._run._reading import Run
 from bincp.sampling._run._reading import open_run as open  # noqa: A004
 from bincp.sampling._run._running import run
@@ -48,6 +49,7 @@ __all__ = [
     "merge",
     "open",
     "run",
+    "run_on_ray",
     "sample_scores",
     "vote_counts",
 ]

@@ -12,7 +12,7 @@ import torch
 from bincp._models._outputs import logits_in
 from bincp._utils.arrays import ArrayLike, as_counts
 from bincp.calibration import SequentialRule, SequentialTracker
-from bincp.calibration._sequential import Tests
+from bincp.calibration._sequential import Decisions, Tests, decisions_of
 from bincp.noise._draw import fill_rows
 from bincp.noise._keys import IntArray, score_numbers
 from bincp.sampling._inputs import shape_cure
@@ -69,11 +69,7 @@ def count(
             if counts is None:
                 counts = np.zeros((len(job.x), scores.shape[1]), dtype=np.int32)
                 dtype = dtype_name(scores.dtype)
-            first, last = int(batch.sources[0]), int(batch.sources[-1]) + 1
-            rows = torch.from_numpy(batch.sources - first).to(scores.device)
-            reached = reached_tau(scores, tau).to(torch.int32)
-            sums = reached.new_zeros(last - first, scores.shape[1]).index_add_(0, rows, reached)
-            counts[first:last] += sums.cpu().numpy()
+            counts[batch.inputs] += batch.hits(tau)
     assert counts is not None  # inputs and draws are not empty
     return counts, dtype
 
@@ -96,8 +92,8 @@ def votes(job: Job) -> npt.NDArray[np.int64]:
 
 def decide(
     job: Job, tau: Thresholds, rule: Tests, n_classes: int | None, looks: Looks | None = None
-) -> tuple[SequentialTracker, str]:
-    """Draw each input until its last label is decided; return the labels and the scores' dtype.
+) -> tuple[Decisions, str]:
+    """Draw each input until its last label is decided; return the decisions and the scores' dtype.
 
     ``tau`` and the rule are the same for all labels, or those of each of the K. Before the first
     batch nobody knows the labels, so every input gets one draw at least.
@@ -125,7 +121,7 @@ def decide(
             if bar is not None:
                 bar.update(before - len(inputs))
     assert labels is not None
-    return labels, dtype_name(dtype)
+    return decisions_of(labels), dtype_name(dtype)
 
 
 @dataclass(frozen=True)
@@ -135,6 +131,32 @@ class Batch:
     sources: IntArray
     draws: IntArray
     scores: torch.Tensor
+
+    @property
+    def inputs(self) -> slice:
+        """From the first input to the last one, where those between are in the batch, too."""
+        return slice(int(self.sources[0]), int(self.sources[-1]) + 1)
+
+    def hits(self, tau: Thresholds) -> npt.NDArray[np.int32]:
+        """Return how many draws of each of `inputs` reach a threshold, for each label."""
+        reached = reached_tau(self.scores, tau)
+        n_labels = reached.shape[1]
+        first, end = self.inputs.start, self.inputs.stop
+        if _are_evenly_drawn(self.sources, first, end):
+            sums = reached.reshape(end - first, -1, n_labels).sum(1, dtype=torch.int32)
+        else:
+            rows = torch.from_numpy(self.sources - first).to(reached.device)
+            sums = reached.new_zeros((end - first, n_labels), dtype=torch.int32)
+            sums.index_add_(0, rows, reached.to(torch.int32))
+        return sums.cpu().numpy()
+
+
+def _are_evenly_drawn(sources: IntArray, first: int, end: int) -> bool:
+    """Say if the rows are as many draws of each of some inputs, one input after the other."""
+    if len(sources) % (end - first):
+        return False
+    rows = sources.reshape(end - first, -1)
+    return bool((rows == np.arange(first, end)[:, None]).all())
 
 
 class Rows(Protocol):
@@ -213,14 +235,19 @@ def batches(
                 f"`model` must return {n_classes} logits as before, got {scores.shape[1]}"
             )
         n_classes, dtype = scores.shape[1], scores.dtype
-        missing = torch.isnan(scores)
-        if bool(missing.any()):
-            row, label = (int(i) for i in missing.nonzero()[0])
-            raise ValueError(
-                f"`model` must not give NaN scores, got one for {job.named(sources[row])}, "
-                f"draw {job.first_draw + draws[row]}, label {label}"
-            )
+        if bool(torch.isnan(scores.sum())):  # or there are infinities of both signs
+            _check_no_nan(job, sources, draws, scores)
         yield Batch(sources, draws, scores)
+
+
+def _check_no_nan(job: Job, sources: IntArray, draws: IntArray, scores: torch.Tensor) -> None:
+    missing = torch.isnan(scores).nonzero()
+    if len(missing):
+        row, label = (int(i) for i in missing[0])
+        raise ValueError(
+            f"`model` must not give NaN scores, got one for {job.named(sources[row])}, "
+            f"draw {job.first_draw + draws[row]}, label {label}"
+        )
 
 
 def _launched(job: Job, what: Rows) -> Iterator[tuple[IntArray, IntArray, torch.Tensor]]:

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._core._noise import MAX_ID
 from bincp._models import ModelLike, as_model
-from bincp._utils.arrays import ArrayLike, as_array, is_tensor
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.noise import _keys
 from bincp.noise._device import DeviceSampler, check_tensor, device_sampler
-from bincp.noise._keys import IntArray, Keys, Phase
+from bincp.noise._keys import IntArray, Keys, Phase, keys_of
 from bincp.noise._samplers import Sampler, check_inputs, sampler_of
 from bincp.sampling._scoring import Score, Scoring, scoring_of
 
@@ -49,7 +50,7 @@ class Options:
         scoring = scoring_of(score)
         batch_size = check_integer("batch_size", batch_size, low=1)
         seed = _keys.check_seed(seed)
-        place = None if device is None else _checked_device(device)
+        place = None if device is None else checked_device(device)
         check_flag("progress", progress)
         n_threads = check_integer("n_threads", n_threads, low=1)
         return cls(scoring, batch_size, seed, place, progress, n_threads)
@@ -74,6 +75,9 @@ class Job:
     progress: bool
     n_threads: int
     narrow: torch.dtype | None = None  # of a module of 16 bits, which gets its inputs in it
+
+    def __post_init__(self) -> None:
+        as_counts("indices", self.ids, high=MAX_ID)  # also those that a classifier counts on
 
     @classmethod
     def checked(
@@ -152,7 +156,7 @@ class Job:
 
     def keys(self, sources: IntArray, draws: IntArray) -> Keys:
         """Return the keys of some draws of inputs, numbered from the first one of the job."""
-        return Keys(self.seed, self.phase, self.ids[sources], self.first_draw + draws)
+        return keys_of(self.seed, self.phase, self.ids[sources], self.first_draw + draws)
 
     def named(self, source: int) -> str:
         """Return how a message calls an input: by its position, and its id if that differs."""
@@ -160,7 +164,7 @@ class Job:
         return f"input {source}" if own == source else f"input {source} (id {own})"
 
 
-def _checked_device(device: object) -> torch.device:
+def checked_device(device: object) -> torch.device:
     """Return a device that exists and gives back what is copied to it, or refuse it."""
     if not isinstance(device, torch.device | str):
         raise TypeError(f"`device` must be a torch.device or a str, got {device!r}")

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
-from bincp.calibration import BinCP, MondrianBinCP
+from bincp.calibration import BinCP, MondrianBinCP, SequentialRule
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
 from bincp.sampling._provenance import SampledScores
@@ -122,6 +122,17 @@ def check_fitted(rule: Any) -> None:
             f"`rule` must have the attributes {', '.join(_FITTED)} of BinCP once it is calibrated, "
             f"got {type(rule).__name__} without {', '.join(missing)}"
         )
+
+
+def tests_of(rule: Rule) -> Tests:
+    """Return the tests by which drawing stops as soon as a calibrated rule has decided."""
+    if rule.boundaries_ is not None:
+        return rule.sequential_rule()
+    assert rule.min_count_ is not None  # calibrated on samples
+    assert rule.n_test_samples_ is not None
+    if isinstance(rule.min_count_, np.ndarray):
+        return [SequentialRule.curtailed(int(k), rule.n_test_samples_) for k in rule.min_count_]
+    return SequentialRule.curtailed(rule.min_count_, rule.n_test_samples_)
 
 
 def check_rule(rule: Any, certificate: Certificate) -> None:

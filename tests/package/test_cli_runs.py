@@ -74,6 +74,35 @@ def test_sample_calibrate_and_predict(folder, capsys):
     assert np.array_equal(again.predict_set(sampling.open("test1").values()), found)
 
 
+def test_plan_takes_its_numbers_from_a_run(folder, capsys):
+    done(capsys, *CALIBRATION, "--out", "calibration", "--parts", "2", "--shard", "0/2")
+    ball = ["--ball", "l2:r=0.1", "--json"]
+    told = json.loads(done(capsys, "plan", "calibration", *NOISE, *ball).out)
+    numbers = ["-n", "90", "-m", "16", "--n-classes", "3"]
+    assert told == json.loads(done(capsys, "plan", *NOISE, *ball, *numbers).out)
+    assert "-n must be left out with a run" in failed(
+        capsys, "plan", "calibration", *NOISE, *ball, "-n", "90", status=2
+    )
+    assert "arguments are required: -n, -m; or RUN" in failed(
+        capsys, "plan", *NOISE, *ball, status=2
+    )
+    other = ["--smoothing", "gaussian:sigma=0.25"]
+    assert "must have the noise" in failed(capsys, "plan", "calibration", *other, *ball)
+
+
+def test_a_rule_that_stops_early_decides_in_a_run(folder, capsys):
+    done(capsys, *CALIBRATION, "--out", "calibration")
+    rule = ["--ball", "l2:r=0.1", "--passes", "auto", "--out", "rule.json"]
+    done(capsys, "calibrate", "calibration", *NOISE, *rule)
+    assert BinCP.load("rule.json").boundaries_ is not None
+    kept = ["--keep", "decisions", "--rules", "rule.json"]
+    done(capsys, *TEST, *kept, "--out", "decisions")
+    done(capsys, *TEST, "--keep", "scores", "--out", "scores")
+    for name in ("decisions", "scores"):
+        done(capsys, "predict", "rule.json", name, "--out", f"{name}.npy")
+    assert np.array_equal(np.load("decisions.npy"), np.load("scores.npy"))
+
+
 def test_the_run_is_that_of_python(folder, capsys):
     done(capsys, *CALIBRATION, "--out", "run", "--parts", "3")
     sys.path.insert(0, "")

@@ -16,9 +16,17 @@ torch = pytest.importorskip("torch")
 from run_tasks import MODEL, SEED, K, M, N, X, Y, files, sample  # noqa: E402
 
 import bincp.sampling  # noqa: E402
-from bincp import BinCP, MondrianBinCP, balls, certify  # noqa: E402
+from bincp import (  # noqa: E402
+    BinCP,
+    MondrianBinCP,
+    RobustRiskControl,
+    SequentialRule,
+    balls,
+    certify,
+    metrics,
+)
 from bincp.sampling import count_scores, merge, sample_scores, vote_counts  # noqa: E402
-from bincp.sampling._run import _data, _publish, _seed  # noqa: E402
+from bincp.sampling._run import _data, _publish, _seed, _stream  # noqa: E402
 from bincp.sampling._run._grid import Cells, Grid  # noqa: E402
 from bincp.sampling._run._layout import Layout  # noqa: E402
 from bincp.sampling._run._shard import parse_shard, shard_of  # noqa: E402
@@ -502,6 +510,223 @@ class TestRules:
         assert early.boundaries_ is not None
         with pytest.raises(ValueError, match="stops early"):
             sample(tmp_path / "e", phase="test", rules=[early])
+
+    def test_risk_is_controlled_on_runs_as_on_their_scores(self, tmp_path):
+        calibration = sample(tmp_path / "c", keep="scores", x=torch.randn(60, 4), labels=None)
+        test = sample(tmp_path / "t", phase="test", keep="scores")
+        true = np.arange(60 * K).reshape(60, K) % 4 > 0
+        certificate = certify(NOISE, balls.L2(0.01))
+        rule, again = (RobustRiskControl(certificate, alpha=0.3) for _ in range(2))
+        quiet(rule.calibrate, calibration, true)
+        quiet(again.calibrate, calibration.values(), true)
+        assert rule.tau_ == again.tau_
+        sets = again.predict_set(test.values())
+        assert np.array_equal(rule.predict_set(test), sets)
+        counts = sample(tmp_path / "counts", phase="test", rules=rule)
+        assert np.array_equal(rule.predict_set(counts), sets)
+        with pytest.raises(ValueError, match="phase 'test'"):
+            rule.calibrate(test, true)
+        with pytest.raises(ValueError, match="must keep all scores"):
+            rule.calibrate(sample(tmp_path / "labels"), true)
+
+    def test_metrics_take_the_labels_of_runs(self, tmp_path):
+        test = sample(tmp_path / "t", phase="test", keep="scores")
+        sets = np.arange(N * K).reshape(N, K) % 2 > 0
+        for measure in (metrics.coverage, metrics.class_conditional_coverage):
+            assert np.array_equal(measure(sets, test), measure(sets, Y))
+        bare = sample(tmp_path / "bare", phase="test", labels=None)
+        with pytest.raises(ValueError, match="a run that has them"):
+            metrics.coverage(sets, bare)
+
+
+class TestDecisions:
+    EARLY = staticmethod(lambda: rule_of(0.3, m=64, passes="auto"))
+
+    def sample(self, path, rule, **options):
+        given = {"phase": "test", "keep": "decisions", "rules": rule, "n_samples": 64}
+        given |= {"model": coordinates, "model_id": "coordinates", "batch_size": 1} | options
+        return sample(path, **given)
+
+    @pytest.mark.parametrize("alpha", [0.2, 0.4])
+    @pytest.mark.parametrize("passes", ["auto", None])
+    def test_decisions_are_those_of_each_label_on_its_scores_in_order(
+        self, tmp_path, alpha, passes
+    ):
+        rule = rule_of(alpha, m=64, passes=passes)
+        run = self.sample(tmp_path / "d", rule)
+        scores = self.sample(tmp_path / "s", None, keep="scores").values()
+        assert np.array_equal(rule.predict_set(run), rule.predict_set(scores))
+        test = rule.boundaries_ or SequentialRule.curtailed(rule.min_count_, 64)
+        values = run.values()
+        for i in range(N):
+            exits = []
+            for y in range(K):
+                hits = np.cumsum(scores[i, y] >= np.float32(rule.tau_))
+                ends = (hits >= test.accept[1:]) | (hits <= test.reject[1:])
+                exits.append(int(np.argmax(ends)))
+                assert values["counts"][i, y] == hits[exits[-1]]
+                assert values["sets"][i, y] == (hits[exits[-1]] >= test.accept[exits[-1] + 1])
+            assert max(exits) + 1 <= values["draws"][i] <= 64
+
+    def test_bytes_do_not_depend_on_parts_or_workers(self, tmp_path):
+        rule, options = self.EARLY(), {"model": MODEL, "model_id": None}
+        whole = self.sample(tmp_path / "whole", rule, parts=1, **options)
+        for parts in (2, 64):
+            for worker in (1, 0):
+                path = tmp_path / str(parts)
+                self.sample(path, rule, parts=parts, shard=(worker, 2), **options)
+            cut = bincp.sampling.open(path)
+            assert cut.n_parts == 2
+            assert cut.values().tobytes() == whole.values().tobytes()
+        before = files(path)
+        next(path.glob("00001-of-*.npz")).unlink()
+        self.sample(path, rule, **options)
+        assert files(path) == before
+
+    def test_other_rules_are_refused(self, tmp_path):
+        rule, other = self.EARLY(), rule_of(0.2, m=64, passes="auto")
+        run = self.sample(tmp_path / "d", rule)
+        for refused in (other, rule_of(0.3, m=64)):
+            with pytest.raises(ValueError, match="the decisions of one rule"):
+                refused.predict_set(run)
+        before = files(run.path)
+        with pytest.raises(ValueError, match="`keep` was"):
+            self.sample(run.path, other)
+        assert files(run.path) == before
+        with pytest.raises(ValueError, match="must keep scores or counts"):
+            run.counts(0.5)
+
+    def test_what_cannot_be_decided_is_refused(self, tmp_path):
+        rule = self.EARLY()
+        for options, error in (
+            ({"n_samples": 63}, "the n_samples = 64 that"),
+            ({"phase": "calibration"}, "`phase` must not be 'calibration'"),
+            ({"rules": [rule, rule]}, "must be one rule"),
+            ({"rules": None}, "`rules` must be given with keep='counts' or 'decisions'"),
+            ({"x": X.double()}, "the dtype = float32 that"),
+        ):
+            with pytest.raises(ValueError, match=error):
+                self.sample(tmp_path / "d", rule, **options)
+            assert not list(tmp_path.glob("d/*.npz"))
+            shutil.rmtree(tmp_path / "d", ignore_errors=True)
+
+    def test_ids_join_and_draws_do_not(self, tmp_path):
+        rule = self.EARLY()
+        pieces = [
+            self.sample(
+                tmp_path / f"{ids.start}", rule, x=X[ids], labels=Y[ids], first_id=ids.start
+            )
+            for ids in (slice(8, N), slice(0, 8))
+        ]
+        merged = merge(tmp_path / "merged", pieces)
+        expected = self.sample(tmp_path / "whole", rule)
+        assert np.array_equal(merged.values(), expected.values())
+        more = self.sample(tmp_path / "more", rule, first_draw=64)
+        with pytest.raises(ValueError, match="must hold all draws of their inputs"):
+            merge(tmp_path / "both", [expected, more])
+        assert not (tmp_path / "both").exists()
+
+
+class TestStreams:
+    @pytest.fixture(autouse=True)
+    def _small_parts(self, monkeypatch):
+        monkeypatch.setattr(_stream, "_INPUTS", 4)
+
+    def sample(self, path, batches, **options):
+        return sample(path, x=iter(batches), labels=None, parts=None, **options)
+
+    def batches(self, *ends, x=X):
+        for start, end in zip((0, *ends), (*ends, N), strict=True):
+            yield x[start:end], Y[start:end]
+
+    def test_values_are_those_of_inputs_with_a_length(self, tmp_path):
+        whole = sample(tmp_path / "whole")
+        run = self.sample(tmp_path / "stream", self.batches(3, 9))
+        assert np.array_equal(run.values(), whole.values())
+        assert np.array_equal(run.labels(), Y)
+        again = bincp.sampling.open(run.path)
+        assert (again.n_inputs, again.n_parts, again.missing()) == (N, 4, [])
+        again.verify(X, Y)
+        assert sorted(p.name for p in run.path.glob("*.npz")) == [
+            *(f"0000{i}.npz" for i in range(4)), "end.npz",
+        ]  # fmt: skip
+
+    def test_files_do_not_depend_on_the_batches(self, tmp_path):
+        expected = files(self.sample(tmp_path / "one", self.batches()).path)
+        for i, ends in enumerate([(1, 2, 3, 4, 5), (4, 8, 12), (13,), (0, 0, 7), range(1, N)]):
+            assert files(self.sample(tmp_path / str(i), self.batches(*ends)).path) == expected
+
+    def test_a_loader_of_an_iterable_dataset_is_a_stream(self, tmp_path):
+        class Stream(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                yield from zip(X, Y.tolist(), strict=True)
+
+        loader = torch.utils.data.DataLoader(Stream(), batch_size=5)
+        run = sample(tmp_path / "run", x=loader, labels=None, parts=None)
+        assert files(run.path) == files(self.sample(tmp_path / "other", self.batches(3)).path)
+
+    @pytest.mark.parametrize("killed_after", range(1, 7))
+    def test_a_stream_that_broke_is_read_again_from_its_start(self, tmp_path, killed_after):
+        expected = files(self.sample(tmp_path / "whole", self.batches()).path)
+
+        def broken():
+            for i, batch in enumerate(self.batches(*range(2, N, 2))):
+                if i == killed_after:
+                    raise KeyboardInterrupt
+                yield batch
+
+        with pytest.raises(KeyboardInterrupt):
+            self.sample(tmp_path / "run", broken())
+        with pytest.raises(FileNotFoundError, match="not read to their end"):
+            bincp.sampling.open(tmp_path / "run")
+        self.sample(tmp_path / "run", self.batches(5))
+        assert files(tmp_path / "run") == expected
+
+    def test_damaged_files_are_made_again(self, tmp_path):
+        run = self.sample(tmp_path / "run", self.batches())
+        expected = files(run.path)
+        for name in ("00001.npz", "end.npz"):
+            data = bytearray((run.path / name).read_bytes())
+            data[len(data) // 2] ^= 1
+            (run.path / name).write_bytes(data)
+            with pytest.raises(ValueError, match="damaged"):
+                bincp.sampling.open(run.path).values()
+            self.sample(run.path, self.batches())
+            assert files(run.path) == expected
+
+    def test_other_streams_are_refused_and_change_nothing(self, tmp_path):
+        run = self.sample(tmp_path / "run", self.batches())
+        before, other = files(run.path), X.clone()
+        other[6] += 1
+        more = [*self.batches(), (X[:1], Y[:1])]
+        for batches, error in (
+            (self.batches(x=other), "another one at position 6"),
+            ([(X[:12], Y[:12])], "the 14 inputs of the run .* got 12"),
+            ([(X[:13], Y[:13])], "got 1 from position 12 on, where 00003.npz has 2"),
+            (more, "the 14 inputs of the run .* got more"),
+            ([(X, None)], "`labels` was True"),
+        ):
+            with pytest.raises((ValueError, TypeError), match=error):
+                self.sample(run.path, batches)
+            assert files(run.path) == before
+        (run.path / "end.npz").unlink()
+        with pytest.raises(ValueError, match="got 3 from position 12 on"):
+            self.sample(run.path, more)
+
+    def test_what_cannot_be_a_stream_is_refused(self, tmp_path):
+        for x, options, error in (
+            (self.batches(), {"shard": (0, 2)}, "to be shared by 2 workers"),
+            (self.batches(), {"parts": 4}, "`parts` must be None"),
+            (iter([]), {}, "at least one batch"),
+            (iter([X[:4], X[4:8].double()]), {"keep": "scores"}, "of one shape and dtype"),
+            (iter([X[0]]), {}, "batches of shape"),
+            (iter([(X[:2], Y[:3])]), {}, "`labels` must have shape"),
+        ):
+            with pytest.raises(ValueError, match=error):
+                sample(tmp_path / "run", x=x, labels=None, **{"parts": None, **options})
+            shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        with pytest.raises(TypeError, match="`labels` must be given with an array"):
+            sample(tmp_path / "run", x=self.batches(), parts=None)
 
 
 class TestMerging:

@@ -153,6 +153,18 @@ class TestNumbers:
         sampled = sample_scores(masked, inputs(), Gaussian(1.0), 3, phase="test")
         assert (sampled[:, 0] == 0).all()
 
+    def test_infinities_of_both_signs_are_ordinary(self):
+        def masked(x):
+            logits = first_coordinates(x).clone()
+            logits[:, 0], logits[:, 1] = -math.inf, math.inf
+            return logits
+
+        options = {"phase": "test", "score": "logit"}
+        counts = count_scores(masked, inputs(), Gaussian(1.0), 3, 1e30, **options)
+        expected = np.zeros_like(counts)
+        expected[:, 1] = 3
+        assert (counts == expected).all()
+
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
     def test_half_precision_logits_are_widened_before_the_score(self, dtype):
         def half(x):

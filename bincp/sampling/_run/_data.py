@@ -72,17 +72,21 @@ def data_of(x: object, labels: ArrayLike | None, key: Key = None) -> Data:
         sized and callable(getattr(dataset, "__getitem__", None))
     ):
         raise TypeError(
-            "`x` must be an array, a tensor, a dataset with __len__ and __getitem__ or a "
-            f"DataLoader of one, got {type(dataset).__name__}"
+            "`x` must be an array, a tensor, a dataset with __len__ and __getitem__, a DataLoader, "
+            f"or an iterable of batches without a length, got {type(dataset).__name__}"
         )
     return _Dataset.checked(dataset, key)
 
 
 def probe(data: Data) -> str:
     """Return a digest of 16 evenly spaced inputs and their labels."""
-    last = len(data) - 1
-    positions = sorted({i * last // (_PROBES - 1) for i in range(_PROBES)})
+    positions = probe_positions(len(data))
     return digest_of_probes([data.rows(i, i + 1).digests()[0] for i in positions])
+
+
+def probe_positions(n: int) -> list[int]:
+    """Return the positions of 16 evenly spaced inputs of n, or of all where there are fewer."""
+    return sorted({i * (n - 1) // (_PROBES - 1) for i in range(_PROBES)})
 
 
 def digest_of_probes(digests: Any) -> str:

@@ -1,7 +1,7 @@
 """How a run is cut into parts, and which of them a worker makes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bincp.sampling._run._grid import Grid, Rectangle
@@ -14,11 +14,13 @@ _PART_BYTES = 2**28
 class Layout:
     """Parts are rectangles between cuts of the ids and of the draws, both from 0 to their number.
 
-    Part k has the ids of row ``k // columns`` and the draws of column ``k % columns``.
+    Part k has the ids of row ``k // columns`` and the draws of column ``k % columns``. Inputs of
+    unknown number are cut after each ``step`` ids.
     """
 
     ids: tuple[int, ...]
     draws: tuple[int, ...]
+    step: int | None = None
 
     @classmethod
     def cut(cls, n: int, m: int, grid: Grid, parts: int) -> "Layout":
@@ -31,10 +33,18 @@ class Layout:
     @classmethod
     def of(cls, content: dict[str, Any]) -> "Layout":
         """Read what `content` returned."""
-        return cls(tuple(content["ids"]), tuple(content["draws"]))
+        step = content.get("step")
+        return cls(tuple(content["ids"]) if step is None else (0,), tuple(content["draws"]), step)
+
+    def closed(self, n: int) -> "Layout":
+        """Return the layout of a stream that ends after n inputs."""
+        assert self.step is not None
+        return replace(self, ids=(*range(0, n, self.step), n))
 
     def content(self) -> dict[str, Any]:
         """Return the JSON form."""
+        if self.step is not None:
+            return {"step": self.step, "draws": list(self.draws)}
         return {"ids": list(self.ids), "draws": list(self.draws)}
 
     @property
@@ -58,6 +68,8 @@ class Layout:
 
     def name(self, number: int) -> str:
         """Return the file name of a part."""
+        if self.step is not None:
+            return f"{number:05d}.npz"
         return f"{number:05d}-of-{self.n_parts:05d}.npz"
 
 

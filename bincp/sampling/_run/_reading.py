@@ -15,11 +15,21 @@ from bincp.calibration._counts import How, known_counts
 from bincp.calibration._provenance import KEPT, check_same
 from bincp.noise._keys import IntArray
 from bincp.sampling._inputs import Key
+from bincp.sampling._rules import check_fitted
 from bincp.sampling._run import _canonical
 from bincp.sampling._run._data import Digests, data_of
-from bincp.sampling._run._kept import AllScores, Counts, Kept, LabelScores, kept_of
+from bincp.sampling._run._kept import (
+    AllScores,
+    Counts,
+    Decisions,
+    Kept,
+    LabelScores,
+    digest_of_rule,
+    kept_of,
+)
 from bincp.sampling._run._manifest import Manifest
 from bincp.sampling._run._parts import Part, read_part
+from bincp.sampling._run._stream import read_end
 from bincp.sampling._run._worker import check_digests
 
 Array = npt.NDArray[Any]
@@ -39,7 +49,8 @@ class Block(NamedTuple):
 class Run:
     """A run on disk, which `run` made and `open` opens.
 
-    `BinCP.calibrate`, `BinCP.predict_set` and those of `MondrianBinCP` take it in place of scores.
+    `calibrate` and `predict_set` of `BinCP`, `MondrianBinCP` and `RobustRiskControl` take it in
+    place of scores, and `bincp.metrics` in place of labels.
 
     Attributes
     ----------
@@ -52,7 +63,7 @@ class Run:
     dtype : str
         Of the scores.
     keep : str
-        What it keeps: "label scores", "scores", "counts" or "votes".
+        What it keeps: "label scores", "scores", "counts", "votes" or "decisions".
     identity : dict
         All that decides its numbers, by the names of the arguments of `run`.
     n_parts : int
@@ -170,7 +181,8 @@ class Run:
         -------
         array
             Scores (n, m) of the labels, scores (n, K, m), counts (n, thresholds, K) or votes
-            (n, K).
+            (n, K). Decisions (n,) have the fields ``sets`` (n, K), ``counts`` (n, K), up to the
+            draw that decided, and ``draws`` (n,).
 
         Raises
         ------
@@ -178,7 +190,7 @@ class Run:
             If a part is missing or damaged.
         """
         shape = self._kept.shape(self.n_inputs, self.n_samples, self.n_classes)
-        result = np.empty(shape, self._kept.dtype(self.dtype))
+        result = np.empty(shape, self._kept.dtype(self.dtype, self.n_classes))
         for block in self.blocks():
             result[block.first : block.last] = block.values
         return result
@@ -262,6 +274,16 @@ class Run:
         """Return what a rule that is calibrated on the run keeps of it, by the names of `run`."""
         return {name: self._manifest.identity.get(name) for name in KEPT}
 
+    def check_calibrates(self, certificate: dict[str, Any]) -> None:
+        """Refuse test points, and other noise than that of a certificate, given its description.
+
+        Raises
+        ------
+        ValueError
+            If the run is for other noise or in the phase "test".
+        """
+        self._check_use("calibrate", "test", certificate)
+
     def calibration_points(self, certificate: dict[str, Any]) -> tuple[Array, IntArray | None, int]:
         """Return the scores (n, m) of the true labels, the labels, and K, for a calibration.
 
@@ -277,7 +299,7 @@ class Run:
         FileNotFoundError
             If a part is missing.
         """
-        self._check_use("calibrate", "test", certificate)
+        self.check_calibrates(certificate)
         labels = self.labels()
         if isinstance(self._kept, LabelScores):
             return self.values(), labels, self.n_classes
@@ -289,18 +311,38 @@ class Run:
         own = [block.values[np.arange(len(block.values)), block.labels] for block in self.blocks()]
         return np.concatenate(own), labels, self.n_classes
 
+    def all_scores(self, certificate: dict[str, Any]) -> Array:
+        """Return the scores (n, K, m) of all labels, which `RobustRiskControl` takes.
+
+        Parameters
+        ----------
+        certificate : dict
+            As in `calibration_points`.
+
+        Raises
+        ------
+        ValueError
+            If the run cannot calibrate: its phase is "test", or it does not keep all scores.
+        FileNotFoundError
+            If a part is missing.
+        """
+        self.check_calibrates(certificate)
+        if not isinstance(self._kept, AllScores):
+            raise ValueError(f"a run to control a risk on must keep all scores, got {self!r}")
+        return self.values()
+
     def sets_of(self, rule: Any) -> npt.NDArray[np.bool_]:
         """Return the prediction sets (n, K) of a calibrated rule: `BinCP.predict_set` calls this.
 
         Parameters
         ----------
-        rule : BinCP or MondrianBinCP
+        rule : BinCP, MondrianBinCP or RobustRiskControl
 
         Raises
         ------
         ValueError
             If the run cannot serve the rule: it is for other noise or in the phase "calibration",
-            or keeps neither all scores nor counts at the threshold of the rule.
+            or keeps neither all scores, nor counts at the threshold of the rule, nor its decisions.
         FileNotFoundError
             If a part is missing.
         """
@@ -332,6 +374,8 @@ class Run:
     def _check_serves(self, rule: Any) -> None:
         self._check_use("predict", "calibration", rule.certificate_description)
         check_same(getattr(rule, "provenance_", None), self.provenance(), f"the run {self.path}")
+        if isinstance(self._kept, Decisions):
+            self._check_decided(rule)
         if rule.dtype_ != self.dtype:
             raise ValueError(
                 f"a run to predict from must have scores of the dtype {rule.dtype_} that the rule "
@@ -339,10 +383,21 @@ class Run:
             )
 
     def _sets(self, rule: Any, values: Array) -> Sets:
+        if isinstance(self._kept, Decisions):
+            return np.asarray(values["sets"])
         if isinstance(self._kept, AllScores):
             return np.asarray(rule.predict_set(values))
         counts = self._counts(values, rule.tau_)
         return np.asarray(rule.predict_set_from_counts(counts, n_samples=self.n_samples))
+
+    def _check_decided(self, rule: Any) -> None:
+        assert isinstance(self._kept, Decisions)
+        check_fitted(rule)
+        if digest_of_rule(rule) != self._kept.digest:
+            raise ValueError(
+                f"{self.path} keeps the decisions of one rule, and drawing stopped with them, got "
+                "another rule: sample again"
+            )
 
     def _counts(self, values: Array, tau: Any) -> npt.NDArray[np.int32]:
         """Return the counts (n, K) at one threshold, or at one for each label."""
@@ -405,12 +460,13 @@ def open_run(path: str | PathLike[str]) -> Run:
     Returns
     -------
     Run
-        Parts are read when they are asked for; it need not be complete.
+        Parts are read when they are asked for; it need not be complete, unless its inputs had no
+        length.
 
     Raises
     ------
     FileNotFoundError
-        If there is no run.
+        If there is no run, or its inputs had no length and were not read to their end.
     ValueError
         If the manifest is damaged.
 
@@ -422,7 +478,7 @@ def open_run(path: str | PathLike[str]) -> Run:
     FileNotFoundError: [Errno 2] No such file or directory: 'no-such-folder/manifest.json'
     """
     folder = as_folder(path)
-    return Run(folder, Manifest.read(folder))
+    return Run(folder, read_end(folder, Manifest.read(folder)))
 
 
 def as_folder(path: object) -> Path:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import check_flag, check_integer
 from bincp.noise._keys import Phase, check_seed
 from bincp.sampling._inputs import Key
-from bincp.sampling._run import _manifest, _seed
+from bincp.sampling._run import _manifest, _seed, _stream
+from bincp.sampling._run._data import data_of
 from bincp.sampling._run._layout import Layout, usual_parts
 from bincp.sampling._run._manifest import Manifest, check_same
 from bincp.sampling._run._publish import is_leftover
@@ -66,21 +68,24 @@ def run(
         The folder. It is made if it does not exist; the folder above it must.
     model, smoothing, n_samples, phase, score, first_draw, batch_size, device
         As in `sample_scores`.
-    x : array, tensor, memory map, Dataset or DataLoader
+    x : array, tensor, memory map, Dataset, DataLoader or iterable
         Inputs (n, ...), as in `sample_scores`. Or a dataset with a length, whose items are inputs
-        or pairs of an input and its label, or a loader of one in its order.
+        or pairs of an input and its label, or a loader of one in its order. Or an iterable of
+        batches (b, ...), or of pairs of a batch and its labels, without a length, such as a loader
+        of an IterableDataset: one process reads it, and from its start again to continue.
     labels : array-like (n,) of int, optional
         Labels in [0, K), where `x` is an array. They are kept beside the values.
     key : str or (str, str), optional
-        The name of the inputs, or the names of inputs and labels, where a dataset yields dicts.
-    keep : "label scores", "scores", "counts" or "votes", optional
+        The name of the inputs, or the names of inputs and labels, where dicts are yielded.
+    keep : "label scores", "scores", "counts", "votes" or "decisions", optional
         The scores (n, m) of the labels, which any calibration takes; all scores (n, K, m), which
-        serve everything; how many scores reach the thresholds of `rules`; or how many draws have
-        their largest logit at each label. By default label scores in the phase "calibration" if
+        serve everything; how many scores reach the thresholds of `rules`; how many draws have their
+        largest logit at each label; or the sets of one rule, with the counts and draws at which it
+        stopped: no other rule may use them. By default label scores in the phase "calibration" if
         there are labels, counts if there are rules, and else all scores.
     rules : rule or list of rules, optional
-        Calibrated rules, `BinCP` or `MondrianBinCP`, whose thresholds are counted. One that stops
-        early needs all scores.
+        Calibrated rules, `BinCP`, `MondrianBinCP` or `RobustRiskControl`, whose thresholds are
+        counted. One that stops early needs all scores, or decisions.
     first_id : int, optional
         Id of the first input; the others follow it. Runs of parts of one data set that are to be
         merged need ids of their own.
@@ -90,7 +95,7 @@ def run(
         What names a model that is no torch module, and a score that is a function.
     parts : int, optional
         Into how many parts the run is cut at most, by default 64 or more. Ignored when a run is
-        continued.
+        continued, and refused where `x` has no length.
     shard : (int, int), optional
         (i, N) for worker i of N, from 0 on, which makes the parts i, i + N, ... By default as
         torchrun (RANK, WORLD_SIZE) or Slurm (job steps, and arrays without holes) says; else (0,
@@ -152,14 +157,13 @@ def run(
     given = None if seed is None else check_seed(seed)
     wanted = None if parts is None else check_integer("parts", parts, low=1)
     own = shard_of(shard, os.environ)
+    stream = _stream_of(x, labels, key, own, wanted)
     task = Task.checked(
         model,
-        x,
+        data_of(x, labels, key) if stream is None else stream.first,
         smoothing,
         n_samples,
         phase=phase,
-        labels=labels,
-        key=key,
         keep=keep,
         rules=rules,
         score=score,
@@ -171,26 +175,44 @@ def run(
         device=device,
         progress=progress,
     )
+    if stream is not None:
+        task = replace(task, identity={**task.identity, "n_inputs": None})
     folder = made_folder(path)
-    manifest, known = _begun(folder, task, given, wanted)
-    worker = Worker(folder, manifest, task, own)
-    missing = worker.missing(check_inputs)
+    manifest, known = begun(folder, task, given, wanted)
+    if stream is not None:
+        return Run(folder, _stream.make(folder, manifest, task, stream, known, check_inputs))
+    worker = Worker(folder, manifest, task)
+    missing = worker.missing(range(own[0], manifest.layout.n_parts, own[1]), check_inputs)
     worker.clean()
     _log.info(
         "%s: worker %d of %d makes %d of %d parts", folder, *own, len(missing),
         manifest.layout.n_parts,
     )  # fmt: skip
     if missing:
-        if known is None:
-            raise ValueError(
-                f"`seed` must be given to continue the run {folder}, whose file {_seed.NAME!r} is "
-                "gone, got None"
-            )
-        worker.make(missing, known)
+        worker.make(missing, _seed.needed_seed(folder, known))
     result = Run(folder, manifest)
     if owed := result.missing():
         _log.info("%s: other workers owe %d parts, from %s on", folder, len(owed), owed[0])
     return result
+
+
+def _stream_of(
+    x: Any, labels: object, key: Key, shard: tuple[int, int], parts: int | None
+) -> _stream.Stream | None:
+    """Return inputs without a length, None for others."""
+    if not _stream.is_stream(x):
+        return None
+    if labels is not None:
+        raise TypeError(
+            f"`labels` must be given with an array of inputs only, got them with {type(x).__name__}"
+        )
+    if shard != (0, 1):
+        raise ValueError(
+            f"`x` must have a length to be shared by {shard[1]} workers, got {type(x).__name__}"
+        )
+    if parts is not None:
+        raise ValueError(f"`parts` must be None where `x` has no length, got {parts}")
+    return _stream.Stream.of(x, key)
 
 
 def made_folder(path: object) -> Path:
@@ -204,7 +226,7 @@ def made_folder(path: object) -> Path:
     return folder
 
 
-def _begun(
+def begun(
     folder: Path, task: Task, seed: int | None, parts: int | None
 ) -> tuple[Manifest, int | None]:
     """Return the manifest and the seed of the run that there is, or of a new one."""
@@ -222,9 +244,11 @@ def _begun(
 
 
 def _cut(task: Task, identity: dict[str, Any], parts: int | None) -> Layout:
+    if identity["n_inputs"] is None:
+        return _stream.open_layout(task, identity["n_classes"], identity["dtype"])
     n, m = len(task.data), task.n_samples
     if parts is None:
         shape = task.kept.shape(n, m, identity["n_classes"])
-        itemsize = task.kept.dtype(identity["dtype"]).itemsize
+        itemsize = task.kept.dtype(identity["dtype"], identity["n_classes"]).itemsize
         parts = usual_parts(int(np.prod(shape, dtype=object)) * itemsize)
     return Layout.cut(n, m, task.grid, parts)

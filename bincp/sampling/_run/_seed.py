@@ -41,6 +41,16 @@ def known_seed(folder: Path, seed: int | None, identity: dict[str, Any]) -> int 
     return known
 
 
+def needed_seed(folder: Path, seed: int | None) -> int:
+    """Return a seed that is known, or say that it must be given."""
+    if seed is None:
+        raise ValueError(
+            f"`seed` must be given to continue the run {folder}, whose file {NAME!r} is gone, "
+            "got None"
+        )
+    return seed
+
+
 def commitment(seed: int, identity: dict[str, Any]) -> str:
     """Return a number that only this seed gives; runs that are to be merged have one salt.
 

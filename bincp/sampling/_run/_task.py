@@ -7,17 +7,17 @@ import numpy as np
 
 from bincp._core._noise import MAX_ID
 from bincp._models import ModelLike, as_model
-from bincp._utils.arrays import ArrayLike, as_counts, round_to
+from bincp._utils.arrays import as_counts, round_to
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.certificates._registry import parameters_of
 from bincp.noise._keys import Phase, check_first_draw, check_phase
 from bincp.sampling import _engine
-from bincp.sampling._inputs import Key
 from bincp.sampling._jobs import Job, Model, Options
+from bincp.sampling._rules import check_fitted
 from bincp.sampling._run._canonical import hexed
-from bincp.sampling._run._data import Data, Rows, data_of, probe
+from bincp.sampling._run._data import Data, Rows, probe
 from bincp.sampling._run._grid import Cells, Grid, Rectangle
-from bincp.sampling._run._kept import SIMPLE, Counts, Kept, LabelScores, Votes
+from bincp.sampling._run._kept import SIMPLE, Counts, Decisions, Kept, LabelScores, Votes
 from bincp.sampling._run._model import model_content, precision_content
 from bincp.sampling._scoring import Score
 from bincp.scores import NAMED_SCORES
@@ -46,13 +46,11 @@ class Task:
     def checked(
         cls,
         model: ModelLike,
-        x: object,
+        data: Data,
         smoothing: Smoothing,
         n_samples: int,
         *,
         phase: Phase,
-        labels: ArrayLike | None,
-        key: Key,
         keep: str | None,
         rules: Any,
         score: Score,
@@ -66,7 +64,6 @@ class Task:
     ) -> "Task":
         """Check all arguments, and make the identity."""
         check_phase(phase)
-        data = data_of(x, labels, key)
         first = data.rows(0, 1)
         kept = _checked_kept(keep, rules, phase, first.labels is not None)
         shown: Score = "logit" if isinstance(kept, Votes) else score
@@ -87,7 +84,7 @@ class Task:
             identity={},
         )
         job = task.job(0, first, Rectangle(0, 1, 0, 1))
-        grid = Grid.of(m, options.batch_size)
+        grid = kept.grid(m, options.batch_size)
         identity = {
             "noise_version": NOISE_VERSION,
             "smoothing": hexed(parameters_of(smoothing)),
@@ -127,29 +124,33 @@ class Task:
         )
 
     def one_pass(self, seed: int) -> dict[str, Any]:
-        """Return K and the dtype of the scores, from one forward pass of the first input."""
+        """Return K and the dtype of the scores, from one forward pass of the first input.
+
+        A rule that cannot decide by them is refused.
+        """
         where = Rectangle(0, 1, 0, 1)
         job = self.job(seed, self.data.rows(0, 1), where)
         with _engine.evaluating(job.model):
             batch = next(_engine.batches(job, Cells(Grid(1, 1), where.shape)))
-        return {
-            "n_classes": batch.scores.shape[1],
-            "dtype": _engine.dtype_name(batch.scores.dtype),
-        }
+        n_classes, dtype = batch.scores.shape[1], _engine.dtype_name(batch.scores.dtype)
+        self.kept.check(self.n_samples, dtype, n_classes)
+        return {"n_classes": n_classes, "dtype": dtype}
 
 
 def _checked_kept(keep: object, rules: Any, phase: Phase, labelled: bool) -> Kept:
     """Return what to keep; by default what the phase needs."""
-    known = ", ".join(repr(name) for name in (*SIMPLE, Counts.name))
-    if keep is not None and keep not in (*SIMPLE, Counts.name):
+    of_rules = (Counts.name, Decisions.name)
+    if keep is not None and keep not in (*SIMPLE, *of_rules):
+        known = ", ".join(repr(name) for name in (*SIMPLE, *of_rules))
         raise ValueError(f"`keep` must be one of {known}, got {keep!r}")
-    if rules is not None or keep == Counts.name:
-        if keep not in (None, Counts.name) or rules is None:
+    if rules is not None or keep in of_rules:
+        if keep not in (None, *of_rules) or rules is None:
             raise ValueError(
-                f"`rules` must be given with keep={Counts.name!r} and with nothing else, got "
+                "`rules` must be given with keep='counts' or 'decisions' and nothing else, got "
                 f"{'no rules' if rules is None else f'rules with keep={keep!r}'}"
             )
-        return Counts(_taus(rules))
+        given = _checked_rules(rules)
+        return _decisions(given, phase) if keep == Decisions.name else Counts(_taus(given))
     usual = LabelScores.name if phase == "calibration" and labelled else "scores"
     kept = SIMPLE[usual if keep is None else str(keep)]
     if isinstance(kept, LabelScores) and not labelled:
@@ -157,22 +158,40 @@ def _checked_kept(keep: object, rules: Any, phase: Phase, labelled: bool) -> Kep
     return kept
 
 
-def _taus(rules: Any) -> tuple[float, ...]:
-    """Return the distinct thresholds of calibrated rules, in the dtype of their scores."""
+def _checked_rules(rules: Any) -> list[Any]:
     given = list(rules) if isinstance(rules, list | tuple) else [rules]
     if not given:
         raise ValueError("`rules` must hold at least one rule, got none")
-    taus: set[float] = set()
     for rule in given:
         if getattr(rule, "min_count_", None) is None:
             raise ValueError(f"`rules` must be calibrated on sampled scores, got {rule!r}")
-        if rule.boundaries_ is not None:
+    return given
+
+
+def _decisions(rules: list[Any], phase: Phase) -> Decisions:
+    if len(rules) > 1:
+        raise ValueError(
+            f"`rules` must be one rule with keep='decisions', as drawing stops with its sets, got "
+            f"{len(rules)}"
+        )
+    if phase == "calibration":
+        raise ValueError("`phase` must not be 'calibration' with keep='decisions'")
+    check_fitted(rules[0])
+    return Decisions.of(rules[0])
+
+
+def _taus(rules: list[Any]) -> tuple[float, ...]:
+    """Return the distinct thresholds of calibrated rules, in the dtype of their scores."""
+    taus: set[float] = set()
+    for rule in rules:
+        if getattr(rule, "boundaries_", None) is not None:
             raise ValueError(
                 "`rules` must decide by the count of all draws, got one that stops early; keep all "
-                f"scores for it: keep='scores', without rules: {rule!r}"
+                "scores for it, keep='scores' without rules, or its decisions, keep='decisions': "
+                f"{rule!r}"
             )
         taus |= set(np.ravel(round_to(rule.dtype_, rule.tau_)).tolist())
-    dtypes = sorted({str(rule.dtype_) for rule in given})
+    dtypes = sorted({str(rule.dtype_) for rule in rules})
     if len(dtypes) > 1:
         raise ValueError(f"`rules` must be for scores of one dtype, got {' and '.join(dtypes)}")
     return tuple(sorted(taus))

@@ -1,6 +1,7 @@
-"""One worker of a run: it checks its parts that are there, and makes those that are not."""
+"""A worker of a run: it checks parts that are there, and makes those that are not."""
 
 import logging
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,9 @@ from bincp.sampling import _engine
 from bincp.sampling._jobs import Job
 from bincp.sampling._run import _manifest, _seed
 from bincp.sampling._run._data import Rows
-from bincp.sampling._run._grid import Cells
 from bincp.sampling._run._layout import Layout
-from bincp.sampling._run._manifest import Manifest
+from bincp.sampling._run._manifest import Manifest, check_same
+from bincp.sampling._run._model import precision_content
 from bincp.sampling._run._parts import DamagedError, Part, read_part
 from bincp.sampling._run._publish import remove_leftovers
 from bincp.sampling._run._storing import is_stored, store
@@ -26,18 +27,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Worker:
-    """Worker i of N, which makes the parts i, i + N, i + 2 N, ..."""
+    """What makes parts of a run."""
 
     folder: Path
     manifest: Manifest
     task: Task
-    shard: tuple[int, int]
 
-    def missing(self, check_inputs: bool) -> list[int]:
-        """Return its parts that are to be made; refuse other inputs than those of the others."""
-        first, step = self.shard
-        parts = range(first, self.manifest.layout.n_parts, step)
+    def missing(self, parts: Sequence[int], check_inputs: bool) -> list[int]:
+        """Return which parts are to be made; refuse other inputs than those of the others."""
         return [number for number in parts if not self._is_there(number, check_inputs)]
+
+    def present(self) -> list[int]:
+        """Return the parts that are there, complete or damaged."""
+        return [number for number in range(self._layout.n_parts) if self._path(number).exists()]
 
     def clean(self) -> None:
         """Remove what killed processes have left of files that are complete."""
@@ -86,15 +88,17 @@ class Worker:
         where, identity = self._layout.rectangle(number), self.manifest.identity
         rows = checked_labels(self._rows(number), identity["n_classes"])
         job = self.task.job(seed, rows, where)
-        kept, dtype = self.task.kept, getattr(torch, identity["dtype"])
-        shape = kept.shape(*where.shape, identity["n_classes"])
-        values = np.zeros(shape, kept.dtype(identity["dtype"]))
+        check_same(self.folder, identity, {"precision": precision_content(job.device)})
+        kept, n_classes = self.task.kept, identity["n_classes"]
+        shape = kept.shape(*where.shape, n_classes)
+        values = np.zeros(shape, kept.dtype(identity["dtype"], n_classes))
+
+        def tell(done: int) -> None:
+            if bar is not None:
+                bar.update(done)
+
         with _engine.evaluating(job.model):
-            cells = Cells(self.task.grid, where.shape)
-            for batch in _engine.batches(job, cells, identity["n_classes"], dtype):
-                kept.add(values, batch, rows.labels)
-                if bar is not None:
-                    bar.update(len(batch.sources))
+            kept.fill(values, job, self.task.grid, identity, rows.labels, tell)
         note = {"manifest": self.manifest.digest, "part": number, "environment": _environment(job)}
         return Part(values, rows.labels, rows.digests(), note)
 
