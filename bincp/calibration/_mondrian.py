@@ -25,6 +25,7 @@ from bincp.calibration._class_triviality import trivial_classes
 from bincp.calibration._fitting import Task, fit
 from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._shared_draws import check_independent
 from bincp.calibration._stored import StoredScores
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan
@@ -199,6 +200,7 @@ class MondrianBinCP(Configured):
                 self.certificate_description
             )
             check_run_classes(self.n_classes, found)
+        check_independent(true_scores, self.correction)
         scores = as_scores("true_scores", true_scores)
         check_calibration_shape(scores, "(n, m)")
         check_no_nan(scores)  # here, for the places in a class are not those in the argument

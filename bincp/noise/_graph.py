@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bincp._core import _graph_noise
 from bincp.noise._keys import PHASES, IntArray, Phase
@@ -223,11 +222,3 @@ def check_adjacency(rows: Rows, *, directed: bool) -> None:
     if len(missing):
         a, b = divmod(int(missing[0]), n)
         raise ValueError(f"adjacency must be symmetric, got ({a}, {b}) without ({b}, {a})")
-
-
-def float_rows(drawn: Drawn, n_attributes: int) -> npt.NDArray[np.float32]:
-    """Return the attributes of all nodes as a dense matrix."""
-    dense = np.zeros((len(drawn.nodes), n_attributes), np.float32)
-    number = np.diff(drawn.attribute_ends, prepend=0)
-    dense[np.repeat(np.arange(len(drawn.nodes)), number), drawn.attributes] = 1
-    return dense

@@ -20,6 +20,7 @@ from bincp.certificates import Certificate, certify
 from bincp.errors import NotCalibratedError
 from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.sampling import _engine
+from bincp.sampling._graphs import Nodes
 from bincp.sampling._jobs import Job, Options, integers
 from bincp.sampling._looks import check_looks
 from bincp.sampling._rules import (
@@ -462,7 +463,7 @@ def _all_ids(indices: ArrayLike) -> IntArray:
 
 
 def _labelled_batches(x: Any, y: ArrayLike | None) -> Iterator[tuple[Any, Any]]:
-    is_array = isinstance(x, torch.Tensor | np.ndarray)
+    is_array = isinstance(x, torch.Tensor | np.ndarray | Nodes)
     if y is not None:
         if not is_array:
             raise TypeError(
