@@ -10,8 +10,8 @@ compares the rules: coverage of clean and of attacked nodes, and labels in a set
 
 The attack knows the model and the graph, and not the noise of the test. For each target it flips
 bits within the ball, in the field of the target: those of the largest gradient of the smoothed
-score of the true label, over noise of its own. Beside it stands a random search, which draws as many
-candidates from the field as it may try, and keeps the best.
+score of the true label, over noise of its own. Beside it stands a random search, which draws some
+candidates from the field, and keeps the best.
 """
 
 import argparse
@@ -136,9 +136,9 @@ class Attack:
 
 
 def seconds(task: data.Graph, model: FieldNetwork, scheme: GraphFlip, *, shared: bool) -> float:
-    """Return the seconds of 200 calibration nodes x 64 draws."""
+    """Return the CPU seconds of 200 calibration nodes x 64 draws."""
     nodes = task.held_out[:N_CALIBRATION]
-    start = time.perf_counter()
+    start = time.process_time()
     graph = Graph(task.adjacency, task.attributes)
     sample_scores(
         model,
@@ -148,7 +148,7 @@ def seconds(task: data.Graph, model: FieldNetwork, scheme: GraphFlip, *, shared:
         phase="calibration",
         labels=task.labels[nodes],
     )
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def rules() -> dict[str, tuple[bool, dict[str, str]]]:

@@ -4,7 +4,8 @@ import numpy as np
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
 
 cdef extern from "noise/graph.h" nogil:
     enum:
@@ -30,6 +31,8 @@ cdef extern from "noise/graph.h" nogil:
     ctypedef struct bincp_graph_list:
         int64_t *at
         size_t size
+        size_t room
+        int (*grow)(bincp_graph_list *list, size_t room) noexcept nogil
     ctypedef struct bincp_graph_drawn:
         bincp_graph_list node
         bincp_graph_list degree
@@ -37,6 +40,8 @@ cdef extern from "noise/graph.h" nogil:
         bincp_graph_list target
         bincp_graph_list attribute
         bincp_graph_list attribute_end
+        bincp_graph_list row
+        int64_t *place
     ctypedef struct bincp_graph:
         int64_t n_nodes
         bincp_graph_rows adjacency
@@ -50,9 +55,7 @@ cdef extern from "noise/graph.h" nogil:
         BINCP_GRAPH_IN_ORDER
     int bincp_graph_draw(
         const bincp_graph *graph, bincp_graph_key key, int64_t target, bincp_graph_extent extent,
-        int64_t hops, int32_t degrees, bincp_graph_drawn *drawn)
-    int bincp_graph_new(bincp_graph_drawn *drawn, int64_t n_nodes)
-    void bincp_graph_free(bincp_graph_drawn *drawn)
+        int64_t hops, int32_t degrees, bincp_graph_drawn *drawn) noexcept
 
 GUIDE = BINCP_GRAPH_GUIDE
 FIELD = <int>BINCP_GRAPH_FIELD
@@ -82,6 +85,33 @@ cdef class Flips:
         self.flips.guide = &guide[0]
         if self.flips.n_gaps:
             self.flips.gap_high, self.flips.gap_low = &gap_high[0], &gap_low[0]
+
+
+cdef int grow(bincp_graph_list *part, size_t room) noexcept nogil:
+    cdef int64_t *at = NULL
+    if room <= (<size_t>-1) // sizeof(int64_t):
+        at = <int64_t *>realloc(part.at, room * sizeof(int64_t))
+    if at == NULL:
+        return -1
+    part.at, part.room = at, room
+    return 0
+
+
+cdef void prepare(bincp_graph_drawn *drawn, int64_t *place) noexcept nogil:
+    memset(drawn, 0, sizeof(bincp_graph_drawn))
+    drawn.place = place
+    drawn.node.grow = drawn.degree.grow = drawn.source.grow = drawn.target.grow = grow
+    drawn.attribute.grow = drawn.attribute_end.grow = drawn.row.grow = grow
+
+
+cdef void release(bincp_graph_drawn *drawn) noexcept nogil:
+    free(drawn.node.at)
+    free(drawn.degree.at)
+    free(drawn.source.at)
+    free(drawn.target.at)
+    free(drawn.attribute.at)
+    free(drawn.attribute_end.at)
+    free(drawn.row.at)
 
 
 cdef object taken(bincp_graph_list part):
@@ -150,8 +180,9 @@ cdef class Graph:
         ends = np.zeros(n, np.int64)
         cdef int64_t[::1] end = ends
         key.seed, key.phase = seed, phase
-        if bincp_graph_new(&drawn, self.graph.n_nodes) != 0:
-            raise MemoryError
+        places = np.full(self.graph.n_nodes, -1, np.int64)
+        cdef int64_t[::1] place = places
+        prepare(&drawn, &place[0])
         try:
             with nogil:
                 for r in range(n):
@@ -168,4 +199,4 @@ cdef class Graph:
                 taken(drawn.node), taken(drawn.degree), taken(drawn.source), taken(drawn.target),
                 taken(drawn.attribute), taken(drawn.attribute_end), ends)
         finally:
-            bincp_graph_free(&drawn)
+            release(&drawn)

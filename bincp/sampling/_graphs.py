@@ -197,7 +197,7 @@ class Graph:
         ValueError
             If a node is not there, or `hops` is out of range.
         """
-        targets = as_counts("nodes", nodes, high=self.n_nodes - 1)
+        targets = np.array(as_counts("nodes", nodes, high=self.n_nodes - 1))
         if targets.ndim != 1 or not targets.size:
             raise ValueError(f"`nodes` must have shape (n,), n >= 1, got {targets.shape}")
         return Nodes(
@@ -274,6 +274,29 @@ class NoisyGraphs:
     Notes
     -----
     A model returns logits (V, K), and those of `target` are taken.
+
+    Examples
+    --------
+    A layer of a graph convolutional network, with self-loops:
+
+    >>> import torch
+    >>> def pass_on(batch, values):
+    ...     scale = (batch.degree + 1).rsqrt()[:, None]
+    ...     source, target = batch.edge_index
+    ...     scaled = values * scale
+    ...     return scale * scaled.index_add(0, target, scaled[source])
+    >>> pair = NoisyGraphs(
+    ...     edge_index=torch.tensor([[0, 1], [1, 0]]),
+    ...     degree=torch.tensor([1, 1]),
+    ...     node=torch.tensor([7, 3]),
+    ...     target=torch.tensor([0]),
+    ...     columns=torch.tensor([0, 1]),
+    ...     offsets=torch.tensor([0, 1]),
+    ...     n_attributes=2,
+    ... )
+    >>> pass_on(pair, pair.x).round(decimals=6)
+    tensor([[0.5000, 0.5000],
+            [0.5000, 0.5000]])
     """
 
     edge_index: torch.Tensor

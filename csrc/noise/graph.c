@@ -1,9 +1,6 @@
 /* Flips of the bits of a sparse graph (see graph.h). Integers only. */
 #include "noise/graph.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "noise/philox.h"
 
 typedef struct number {
@@ -59,27 +56,9 @@ static inline int32_t gap(const bincp_graph_flips *flips, number w)
 
 /* ---- lists -------------------------------------------------------------------------------------- */
 
-static int reserve(bincp_graph_list *list, size_t more)
-{
-    if (more <= list->room - list->size) {
-        return 0;
-    }
-    const size_t room = 2 * list->room + more;
-    if (room > SIZE_MAX / sizeof *list->at) {
-        return -1;
-    }
-    int64_t *at = realloc(list->at, room * sizeof *at);
-    if (at == NULL) {
-        return -1;
-    }
-    list->at = at;
-    list->room = room;
-    return 0;
-}
-
 static inline int push(bincp_graph_list *list, int64_t value)
 {
-    if (list->size == list->room && reserve(list, 64) != 0) {
+    if (list->size == list->room && list->grow(list, 2 * list->room + 64) != 0) {
         return -1;
     }
     list->at[list->size++] = value;
@@ -291,29 +270,4 @@ int bincp_graph_draw(const bincp_graph *graph, bincp_graph_key key, int64_t targ
         drawn->place[drawn->node.at[place]] = -1;
     }
     return 0;
-}
-
-int bincp_graph_new(bincp_graph_drawn *drawn, int64_t n_nodes)
-{
-    memset(drawn, 0, sizeof *drawn);
-    drawn->place = malloc((size_t)n_nodes * sizeof *drawn->place);
-    if (drawn->place == NULL) {
-        return -1;
-    }
-    for (int64_t node = 0; node < n_nodes; node++) {
-        drawn->place[node] = -1;
-    }
-    return 0;
-}
-
-void bincp_graph_free(bincp_graph_drawn *drawn)
-{
-    bincp_graph_list *lists[] = {&drawn->node, &drawn->degree,    &drawn->source,
-                                 &drawn->target, &drawn->row, &drawn->attribute,
-                                 &drawn->attribute_end};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        free(lists[i]->at);
-    }
-    free(drawn->place);
-    memset(drawn, 0, sizeof *drawn);
 }

@@ -9,7 +9,8 @@
  * from a target, so the next row is a function of what is known already and independent of it: each
  * newly decided pair is an independent coin (deferred decisions).
  *
- * Functions may be called from any thread, on a workspace that no other thread uses meanwhile.
+ * Functions may be called from any thread, on lists that no other thread uses meanwhile. They do not
+ * allocate: the caller's lists grow themselves.
  */
 #ifndef BINCP_GRAPH_H
 #define BINCP_GRAPH_H
@@ -51,9 +52,11 @@ typedef struct bincp_graph_key {
     uint32_t phase; /* 0, 1, 2 */
 } bincp_graph_key;
 
+/* Numbers in memory of the caller, whose `grow` makes room for so many, or returns -1. */
 typedef struct bincp_graph_list {
     int64_t *at;
     size_t size, room;
+    int (*grow)(struct bincp_graph_list *list, size_t room);
 } bincp_graph_list;
 
 /* What was drawn, one input after the other. Edges and `place` count nodes from the first one of the
@@ -79,14 +82,10 @@ typedef enum bincp_graph_extent {
 
 /* Append the noisy graph of one input, or the field of its target, and the noisy attributes of its
  * nodes. With `degrees` the nodes at distance `hops` are explored too, so that the degree of every
- * node in the field is known; without, only degrees of nearer nodes are. Returns 0, or -1 where
- * memory ran out; then only bincp_graph_free may follow. */
+ * node in the field is known; without, only degrees of nearer nodes are. Returns 0, or -1 where a list
+ * did not grow; then nothing more may be drawn into it. */
 int bincp_graph_draw(const bincp_graph *graph, bincp_graph_key key, int64_t target,
                      bincp_graph_extent extent, int64_t hops, int32_t degrees,
                      bincp_graph_drawn *drawn);
-
-/* Prepare and release what is drawn into. Returns -1 where memory ran out. */
-int bincp_graph_new(bincp_graph_drawn *drawn, int64_t n_nodes);
-void bincp_graph_free(bincp_graph_drawn *drawn);
 
 #endif
