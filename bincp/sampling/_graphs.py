@@ -74,7 +74,9 @@ class Graph:
     label with probability at least 1 - alpha, although fields overlap. The ball counts flips in the
     whole graph; where the adjacency gets no noise, it may not change, and only bits in the field of
     the target count. A graph that is attacked before calibration by one who knows the split is not
-    covered, nor are nodes that join later: calibrate again on the new graph.
+    covered by the certificate of the ball alone: it needs that of the inverted ball before it,
+    ``Certificate.from_bounds(lambda p: c.lower(d.lower(p)))`` with d for ``ball.inverse()``. Nodes
+    that join later are not covered at all: calibrate again on the new graph.
 
     Examples
     --------
