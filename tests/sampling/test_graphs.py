@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -339,3 +340,21 @@ print(scores.tobytes().hex())
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     here = sample_scores(MODEL, GRAPH.nodes([5], hops=2), SCHEMES[2], 3, phase="test")
     assert found.stdout.strip() == here.tobytes().hex()
+
+
+def test_threads_draw_the_same_graphs():
+    inputs = GRAPH.nodes(np.arange(20), hops=2)
+    expected = sample_scores(MODEL, inputs, SCHEMES[2], 4, phase="test")
+    with ThreadPoolExecutor(4) as pool:
+        found = [
+            pool.submit(sample_scores, MODEL, inputs, SCHEMES[2], 4, phase="test") for _ in range(8)
+        ]
+    assert all(one.result().tobytes() == expected.tobytes() for one in found)
+
+
+def test_arguments_that_change_later_change_nothing():
+    adjacency, bits, nodes = ADJACENCY.copy(), BITS.copy(), np.array([3, 4])
+    inputs = Graph(adjacency, bits).nodes(nodes, hops=2)
+    expected = sample_scores(MODEL, inputs, SCHEMES[2], 4, phase="test")
+    adjacency[:], bits[:], nodes[:] = 7, 7, 2**40
+    assert sample_scores(MODEL, inputs, SCHEMES[2], 4, phase="test").tobytes() == expected.tobytes()
