@@ -166,6 +166,7 @@ def evaluate(task: data.Graph, scores: dict[str, Array], attacked: dict[str, Arr
     """Return the rows of the table: means over random splits."""
     labels = task.labels[task.held_out[: len(scores["test"])]]
     certificate = bincp.certify(_scheme(task), BALL)
+    n_attacked = len(attacked["gradient"])  # the same nodes in all columns
     rows = []
     for name, (shared, settings) in rules().items():
         found: dict[str, list[float]] = {}
@@ -175,7 +176,7 @@ def evaluate(task: data.Graph, scores: dict[str, Array], attacked: dict[str, Arr
             own = scores["shared" if shared else "own"][calibration]
             rule = bincp.BinCP(certificate, alpha=ALPHA, **settings)  # type: ignore[arg-type]
             rule.calibrate(as_shared(own) if shared else own, n_classes=scores["test"].shape[1])
-            for kind, values in {"clean": scores["test"], **attacked}.items():
+            for kind, values in {"clean": scores["test"][:n_attacked], **attacked}.items():
                 kept = test[test < len(values)]
                 sets = rule.predict_set(values[kept])
                 found.setdefault(f"{kind} coverage", []).append(
@@ -216,9 +217,9 @@ def main() -> None:
     """Train, sample, attack, and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--data", type=Path, required=True, help="folder with cora_ml.npz")
-    parser.add_argument("--nodes", type=int, default=500, help="held-out nodes that are split")
-    parser.add_argument("--attacked", type=int, default=100, help="how many of them are attacked")
-    parser.add_argument("--tries", type=int, default=8, help="tries of the random search")
+    parser.add_argument("--nodes", type=int, default=400, help="held-out nodes that are split")
+    parser.add_argument("--attacked", type=int, default=50, help="how many of them are attacked")
+    parser.add_argument("--tries", type=int, default=4, help="tries of the random search")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     task = data.cora_ml(arguments.data)

@@ -13,6 +13,7 @@ from bincp._utils.arrays import ArrayLike, as_counts
 from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.calibration._sequential import Tests
 from bincp.calibration._shared_draws import as_shared
+from bincp.noise._draw import fill_rows
 from bincp.noise._keys import IntArray, score_numbers
 from bincp.sampling._graphs import GraphInputs, NoisyGraphs
 from bincp.sampling._jobs import Inputs, Job, Model, integers, is_wide
@@ -312,7 +313,8 @@ def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> Noisy:
     assert isinstance(x, np.ndarray)  # tensors are kept for devices that draw
     assert job.sampler is not None
     first, last = sources[0], sources[-1] + 1
-    job.sampler.fill(keys, sources - first, x[first:last], rows.numpy())
+    own, out = x[first:last], rows.numpy()
+    fill_rows(job.sampler, keys, sources - first, own, out, job.n_threads)
     return rows
 
 
