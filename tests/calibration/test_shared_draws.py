@@ -147,6 +147,8 @@ def test_shared_scores_are_refused_by_the_mixture():
         with pytest.raises(ValueError, match=message):
             bincp.BinCP(SOME).calibrate(part)
         assert bincp.BinCP(SOME, correction="shared-draws").calibrate(part).rank_ > 0
+    with pytest.raises(ValueError, match=message):
+        bincp.sweep(SOME, scores, correction=["shared-draws", "mixture"])
     labels = np.zeros(50, int)
     with pytest.raises(ValueError, match=message):
         bincp.MondrianBinCP(SOME, n_classes=2).calibrate(scores, labels)
