@@ -33,6 +33,7 @@ KERNELS = {
     "_capi": [*OPERATORS, *COUNTING, *BINOMIAL, *NOISE, "api/capi.c"],
     "_count": COUNTING,
     "_foreign": [*OPERATORS, "certificates/foreign.c"],
+    "_graph_noise": ["noise/graph.c"],
     "_mixture": ["rules/mixture.c", *BINOMIAL, "numerics/normal.c"],
     "_noise": [*NOISE, "noise/splitting.c"],
     "_operators": [*OPERATORS, "numerics/float_mode.c"],

@@ -467,6 +467,7 @@ def _smoothed(
 
     from bincp.sampling._modes import evaluation_mode
 
+    assert job.sampler is not None  # only nodes of graphs have none
     check_inputs(job.sampler, x)  # a step may lead to inputs that the scheme refuses
     values, gradients = np.empty(len(x)), np.empty(x.shape)
     with evaluation_mode(job.model), torch.enable_grad():
@@ -524,6 +525,7 @@ def _label_scores(
     sources = np.repeat(rows, job.n_samples)
     draws = np.tile(np.arange(job.n_samples), len(rows))
     noisy = _engine.noisy(job, sources, draws, x).to(job.device)
+    assert isinstance(noisy, torch.Tensor)
     noisy.requires_grad_(gradient)
     scores = _engine.scores_of(job, noisy, sources, draws)
     if bool(torch.isnan(scores).any()):

@@ -31,6 +31,7 @@ from bincp.calibration._prediction import (
     sets_from_scores,
 )
 from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._shared_draws import check_independent
 from bincp.calibration._stored import CalibrationScores, StoredScores
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
@@ -69,13 +70,15 @@ class BinCP(Configured):
         a reference population. No score is looked at. The tables of the paper have p = 0.6.
     tau : float, optional
         Fix tau, chosen without the calibration and test data, and calibrate p (Algorithm 1).
-    correction : {"mixture", "clopper-pearson", "none"}
+    correction : {"mixture", "shared-draws", "clopper-pearson", "none"}
         How the error of sampling is paid for. "mixture" assumes the worst mixture of binomial
         distributions that calibration leaves possible, and needs no confidence bound. Its sets are
         far smaller than the others where samples are few, but it needs independent calibration
         noise, see the notes. It takes ranks, or losses of counts unless `p`, `tau` or a
         training-conditional guarantee asks for ranks; with losses more samples for calibration than
-        for prediction are well spent. "clopper-pearson" is the correction of the paper, with
+        for prediction are well spent. "shared-draws" is for calibration points that share their
+        noise, as the nodes of one noisy graph do, and needs fresh test draws; see the notes. It
+        takes no `tau`. "clopper-pearson" is the correction of the paper, with
         confidence bounds and the conformal level alpha - eta. "none" takes the sampled frequencies
         for probabilities: there is no finite-sample guarantee. `calibrate_exact` has nothing to
         correct and uses neither this nor `eta`.
@@ -167,6 +170,14 @@ class BinCP(Configured):
     With tau fixed, t is an observed count, so the line over the curve may not depend on it: its
     slope is fixed in advance, and k is the largest with v(p) <= alpha + slope (u(p) - j / (n + 1))
     for every p.
+
+    *Shared draws.* All calibration points may share their m draws; the test draws are fresh. Let t
+    and j be functions of n, m, m', alpha and the certificate. Given the draws, the points and the
+    clean test point are exchangeable, so the t-th largest score v of the test point lies below tau
+    with probability at most j / (n + 1). Else its count at tau is at least that at v, and a fresh
+    draw reaches v with a probability that is at least B ~ Beta(t, m + 1 - t) in law. So the
+    miscoverage is at most j / (n + 1) + E P[Bin(m', c(B)) < k], and k is the largest count for
+    which this is at most alpha; the second term is rounded up.
 
     *Losses in place of ranks.* A calibration point of which s of m scores reach tau costs w(s),
     where w(0) >= ... >= w(m) >= 0. tau is the largest threshold at which the costs of the n points,
@@ -281,6 +292,11 @@ class BinCP(Configured):
             delta=_check_guarantee(guarantee, correction),
             passes=check_passes(passes, correction, tau),
         )
+        if correction == "shared-draws" and tau is not None:
+            raise ValueError(
+                f'`tau` must not be fixed with correction="shared-draws", got {tau!r}: t is chosen '
+                "before any score is seen"
+            )
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
 
@@ -350,6 +366,7 @@ class BinCP(Configured):
             provenance = true_scores.provenance()
             true_scores, _, found = true_scores.calibration_points(self.certificate_description)
             n_classes = check_run_classes(n_classes, found)
+        check_independent(true_scores, self.correction)
         rule = self._fit(
             as_scores("true_scores", true_scores),
             self._check_classes(n_classes),

@@ -13,7 +13,7 @@ from bincp._utils.bisection import first_integer
 from bincp._utils.levels import float_below
 from bincp.certificates import Certificate
 
-CORRECTIONS = ("mixture", "clopper-pearson", "none")
+CORRECTIONS = ("mixture", "shared-draws", "clopper-pearson", "none")
 UNIONS = ("per-bound", "two-bounds")
 """How eta is split: over all n + K bounds, or over the two that matter for coverage."""
 

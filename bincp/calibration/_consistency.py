@@ -92,6 +92,8 @@ def _settings(rule: DecisionRule) -> Checks:
     yield "`eta` must be below alpha", not bounded or settings.eta < settings.alpha
     mixture = settings.correction == "mixture"
     yield "`delta` belongs to the mixture correction", settings.delta is None or mixture
+    shared = settings.correction == "shared-draws"
+    yield "`tau` must not be fixed with shared draws", settings.tau is None or not shared
     budget = isinstance(settings.passes, Fraction)
     yield "`passes` has no proof with these settings", not budget or settings.stops_early
 
@@ -181,9 +183,9 @@ def _ranks(rule: DecisionRule) -> Checks:
     settings, t = rule.settings, rule.success_rank
     assert rule.rank is not None
     assert rule.n_samples is not None
-    mixture = settings.correction == "mixture"
+    searched = settings.correction in ("mixture", "shared-draws")
     top = top_rank(rule.n_calibration, settings.alpha - settings.spent, settings.delta)
-    chosen = mixture and settings.tau is None  # then it may be any up to the top
+    chosen = searched and settings.tau is None  # then it may be any up to the top
     low = min(1, top) if chosen else top
     yield "`rank_` must be that of alpha and n", low <= rule.rank <= top
     yield (
@@ -206,7 +208,7 @@ def _probabilities(rule: DecisionRule) -> Checks:
         level = eta_of_bound(settings.eta, settings.union, rule.n_calibration, rule.n_classes)
     yield from certified_share(rule, level)
     k: int | None = None
-    if settings.correction != "mixture":
+    if settings.correction not in ("mixture", "shared-draws"):
         k = certified_count(rule, level)
     elif rule.success_rank == 0:
         k = 0

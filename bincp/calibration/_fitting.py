@@ -21,6 +21,7 @@ from bincp.calibration._losses import select_threshold_by_losses
 from bincp.calibration._mixture import Setup, setup_of, top_rank
 from bincp.calibration._search import Price, Rule, choose_rule
 from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._shared_draws import shared_rule
 from bincp.calibration._threshold import kth_smallest, select_threshold
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan, count_exceedances
@@ -86,6 +87,9 @@ def fit(task: Task) -> DecisionRule:
     """Return the decision rule of sampled scores. NaN scores are refused."""
     if task.settings.correction == "mixture":
         return _fit_mixture(task)
+    if task.settings.correction == "shared-draws":
+        rank, t, counts = shared_rule(task.certificate, task.settings, task.n, task.m, task.m_test)
+        return task.rule(_threshold(task, t, rank), rank, t, counts)
     return _fit_counted(task)
 
 

@@ -27,6 +27,7 @@ from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._fitting import Task, fit
 from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._shared_draws import check_independent
 from bincp.calibration._stored import CalibrationScores, StoredScores
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan
@@ -209,6 +210,7 @@ class MondrianBinCP(Configured):
                 self.certificate_description
             )
             check_run_classes(self.n_classes, found)
+        check_independent(true_scores, self.correction)
         scores = as_scores("true_scores", true_scores)
         check_calibration_shape(scores, "(n, m)")
         check_no_nan(scores)  # here, for the places in a class are not those in the argument

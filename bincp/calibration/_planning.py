@@ -26,6 +26,7 @@ from bincp.calibration._label_test import LabelTest
 from bincp.calibration._mixture import setup_of
 from bincp.calibration._search import choose_rule
 from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._shared_draws import shared_rule
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate
 
@@ -309,7 +310,7 @@ def plan(
         Miscoverage level in (0, 1).
     p : int, float, str, Decimal or Fraction, optional
         The argument `p` of `BinCP`, in (0, 1]; if not given, `BinCP` chooses.
-    correction : {"mixture", "clopper-pearson", "none"}
+    correction : {"mixture", "shared-draws", "clopper-pearson", "none"}
         The argument `correction` of `BinCP`.
     union : {"per-bound", "two-bounds"}, optional
         The argument `union` of `BinCP`, for "clopper-pearson" alone; "per-bound" if not given.
@@ -448,9 +449,12 @@ class _Numbers:
 
     def _counted(self) -> tuple[DecisionRule, float, float]:
         n, m, m_test = self.n, self.m, self.m_test
-        rank, t, counts = counted_rule(
-            self.certificate, self.settings, n, m, m_test, self.n_classes
-        )
+        if self.settings.correction == "shared-draws":
+            rank, t, counts = shared_rule(self.certificate, self.settings, n, m, m_test)
+        else:
+            rank, t, counts = counted_rule(
+                self.certificate, self.settings, n, m, m_test, self.n_classes
+            )
         k = counts.min_count if rank else 0
         rule = replace(
             self._rule(k, rank, t), p_lower=counts.p_lower, certified_p=counts.certified_p

@@ -10,6 +10,7 @@ from bincp.calibration._fixed_tau import tau_fixed_count
 from bincp.calibration._label_test import MOST_EARLY_DRAWS, LabelTest
 from bincp.calibration._mixture import Setup, count_without_attack, setup_of
 from bincp.calibration._sequential import SequentialRule, exit_probabilities
+from bincp.calibration._shared_draws import allows
 from bincp.certificates import Certificate
 
 
@@ -22,7 +23,7 @@ def is_valid(setup: Setup, test: LabelTest, t: int, rank: int) -> bool:
 
 
 def ranks_allow(rule: DecisionRule, certificate: Certificate) -> bool:
-    """Whether the ranks of a rule of the mixture are shown to allow its count or its boundaries."""
+    """Whether the ranks of a rule are shown to allow its count or its boundaries."""
     n, m, m_test, k = rule.n_calibration, rule.n_samples, rule.n_test_samples, rule.min_count
     t, rank = rule.success_rank, rule.rank
     assert m is not None
@@ -30,9 +31,11 @@ def ranks_allow(rule: DecisionRule, certificate: Certificate) -> bool:
     assert k is not None
     assert t is not None
     assert rank is not None
-    setup = setup_of(certificate, rule.settings, n, m, m_test)
     if k == 0:
         return True  # every label is accepted
+    if rule.settings.correction == "shared-draws":
+        return allows(certificate, rule.settings.alpha, n, rank, t, m, k, m_test)
+    setup = setup_of(certificate, rule.settings, n, m, m_test)
     if rule.settings.tau is not None:
         return k <= tau_fixed_count(setup, t, rank)[0]
     if rule.boundaries is None:

@@ -80,7 +80,8 @@ def _check_losses(losses: tuple[int, ...], test: SequentialRule, certificate: Ce
 
 def _takes_ranks(rule: DecisionRule) -> bool:
     """Whether ranks must allow the test: with bounds on probabilities the count follows of them."""
-    return rule.is_sampled and rule.losses is None and rule.settings.correction == "mixture"
+    ranked = rule.settings.correction in ("mixture", "shared-draws")
+    return rule.is_sampled and rule.losses is None and ranked
 
 
 def _ranks_of(rule: DecisionRule) -> Hashable:

@@ -18,6 +18,7 @@ from bincp._utils.tables import table
 from bincp._utils.validation import check_integer
 from bincp.calibration._arguments import check_run_classes
 from bincp.calibration._bincp import BinCP
+from bincp.calibration._shared_draws import check_independent
 from bincp.calibration._stored import StoredScores
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate
@@ -388,6 +389,7 @@ def _calibrate(
                 known[noise] = points.calibration_points(rule.certificate_description)
             points, _, found = known[noise]
             n_classes = check_run_classes(n_classes, found)
+        check_independent(points, rule.correction)
         checked = as_scores("true_scores", points)
         known_classes = rule._check_classes(n_classes)
         rule._rule = rule._fit(checked, known_classes, n_test_samples, n_threads)

@@ -10,6 +10,7 @@ from bincp.calibration._counted import bound_error, count_rule, default_success_
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._mixture import Setup, top_rank
 from bincp.calibration._search import Price, choose_rule
+from bincp.calibration._shared_draws import choose_shared
 from bincp.certificates import Certificate
 
 
@@ -92,7 +93,7 @@ def _too_low(rule: DecisionRule, certificate: Certificate) -> str:
         )
     if (cause := _given_p(rule, certificate)) is not None:
         return cause
-    if rule.settings.correction == "mixture":
+    if rule.settings.correction in ("mixture", "shared-draws"):
         return _too_weak(rule)
     return _too_few_samples(rule) or _too_far(rule)
 
@@ -104,6 +105,9 @@ def _given_p(rule: DecisionRule, certificate: Certificate) -> str | None:
     assert m_test is not None
     if settings.p is None:
         return None
+    if settings.correction == "shared-draws":
+        _, t, k = choose_shared(certificate, settings.alpha, n, m, m_test, None)
+        return too_small_p(settings.p, m_test, Fraction(t, m)) if k else None
     if settings.correction == "mixture":
         free = Setup(certificate, n, m, m_test, settings.alpha, settings.delta)
         fixed = choose_rule(free, Price(early=False))

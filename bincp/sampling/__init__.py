@@ -32,6 +32,7 @@ The guarantee rests on these properties of the noise:
 from bincp.sampling._classifier import PredictionSets, RobustClassifier
 from bincp.sampling._exact import exact_probabilities
 from bincp.sampling._functions import count_scores, sample_scores, vote_counts
+from bincp.sampling._graphs import Graph, NoisyGraphs
 from bincp.sampling._normalized import NormalizedModel
 from bincp.sampling._run._merging import merge
 from bincp.sampling._run._ray import run_on_ray
@@ -40,6 +41,8 @@ from bincp.sampling._run._reading import open_run as open  # noqa: A004
 from bincp.sampling._run._running import run
 
 __all__ = [
+    "Graph",
+    "NoisyGraphs",
     "NormalizedModel",
     "PredictionSets",
     "RobustClassifier",

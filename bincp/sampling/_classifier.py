@@ -25,10 +25,11 @@ from bincp.sampling import _engine
 from bincp.sampling._inputs import Ids, Key, check_shape, pieces
 from bincp.sampling._jobs import Job, Options, integers
 from bincp.sampling._looks import Looks, check_looks
-from bincp.sampling._provenance import InputRange, SampledScores, content_of
+from bincp.sampling._provenance import InputRange, content_of
 from bincp.sampling._rules import (
     Rule,
     RuleSettings,
+    SampledScores,
     calibrate,
     check_fitted,
     check_rule,

@@ -13,8 +13,10 @@ from bincp._models._outputs import logits_in
 from bincp._utils.arrays import ArrayLike, as_counts
 from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.calibration._sequential import Decisions, Tests, decisions_of
+from bincp.calibration._shared_draws import as_shared
 from bincp.noise._draw import fill_rows
 from bincp.noise._keys import IntArray, score_numbers
+from bincp.sampling._graphs import GraphInputs, NoisyGraphs
 from bincp.sampling._inputs import shape_cure
 from bincp.sampling._jobs import Inputs, Job, Model, integers, is_wide
 from bincp.sampling._looks import Looks, until_next_look
@@ -22,6 +24,9 @@ from bincp.sampling._modes import evaluation_mode
 
 Thresholds: TypeAlias = float | npt.NDArray[np.float64]
 """One threshold for all labels, or K."""
+
+Noisy: TypeAlias = torch.Tensor | NoisyGraphs
+"""Noisy inputs of a batch, as the model gets them."""
 
 
 def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:
@@ -34,7 +39,13 @@ def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:
                 result = np.empty(shape, dtype=scores.dtype)
             result[batch.sources, :, batch.draws] = scores
     assert result is not None  # inputs and draws are not empty
-    return result
+    return _marked(job, result)
+
+
+def _marked(job: Job, scores: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
+    """Return calibration scores of shared noise as such, so that a rule can refuse them."""
+    shared = isinstance(job.x, GraphInputs) and job.x.shared and job.phase == "calibration"
+    return as_shared(scores) if shared else scores
 
 
 def label_scores(
@@ -55,7 +66,7 @@ def label_scores(
             own = torch.from_numpy(y[batch.sources]).to(batch.scores.device)[:, None]
             result[batch.sources, batch.draws] = batch.scores.gather(1, own)[:, 0].cpu().numpy()
     assert result is not None  # inputs and draws are not empty
-    return result, n_classes
+    return _marked(job, result), n_classes
 
 
 def count(
@@ -224,6 +235,9 @@ def batches(
     job: Job, what: Rows, n_classes: int | None = None, dtype: torch.dtype | None = None
 ) -> Iterator[Batch]:
     """Evaluate the model on some draws, one batch of rows after the other."""
+    if isinstance(job.x, GraphInputs):
+        first = np.zeros(1, np.int64)
+        job.x.check_field(job.model, job.keys(first, first), job.device)
     for sources, draws, scores in _launched(job, what):
         if dtype not in (None, scores.dtype):
             raise ValueError(
@@ -257,12 +271,16 @@ def _launched(job: Job, what: Rows) -> Iterator[tuple[IntArray, IntArray, torch.
     device computes, or by the device, which may draw while it evaluates the model.
     """
     beside = _stream_beside(job)
-    upcoming = (_drawn(job, *rows, beside) for rows in what.batches(job.batch_size))
+    rows_of_batches = what.batches(job.batch_size)
+    if isinstance(job.x, GraphInputs) and job.x.shared:
+        rows_of_batches = _by_draw(what, job.batch_size)
+    upcoming = (_drawn(job, *rows, beside) for rows in rows_of_batches)
     current = next(upcoming, None)
     while current is not None:
         if current.ready is not None:
             now = torch.cuda.current_stream(job.device)
             now.wait_event(current.ready)
+            assert isinstance(current.inputs, torch.Tensor)  # no device draws graphs
             current.inputs.record_stream(now)  # its memory belongs to the other stream
         inputs = current.inputs.to(job.device, non_blocking=True)
         sources, draws = current.sources, current.draws
@@ -271,12 +289,21 @@ def _launched(job: Job, what: Rows) -> Iterator[tuple[IntArray, IntArray, torch.
         yield sources, draws, scores
 
 
+def _by_draw(what: Rows, n_draws: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield so many draws of all inputs: one noisy graph serves them all."""
+    sources, draws = next(what.batches(np.iinfo(np.int64).max))
+    numbers = np.unique(draws)
+    for start in range(0, len(numbers), n_draws):
+        rows = np.isin(draws, numbers[start : start + n_draws])
+        yield sources[rows], draws[rows]
+
+
 class _Drawn(NamedTuple):
     """Noisy inputs, and the event after which they are there if it must be waited for."""
 
     sources: IntArray
     draws: IntArray
-    inputs: torch.Tensor
+    inputs: Noisy
     ready: Any
 
 
@@ -300,9 +327,11 @@ def _drawn(job: Job, sources: IntArray, draws: IntArray, beside: Any) -> _Drawn:
         return _Drawn(sources, draws, inputs, beside.record_event())
 
 
-def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> torch.Tensor:
+def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> Noisy:
     """Return draws of inputs `x`, which are those of the job or take their place."""
     keys = job.keys(sources, draws)
+    if isinstance(x, GraphInputs):
+        return x.draw(keys, sources)
     if job.device_sampler is not None:
         with torch.autocast(job.device.type, enabled=False):  # the noise has the same bits anyway
             return job.device_sampler.rows(keys, sources, x)
@@ -314,13 +343,14 @@ def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> torch.Tens
         pin_memory=job.device.type == "cuda",
     )
     assert isinstance(x, np.ndarray)  # tensors are kept for devices that draw
+    assert job.sampler is not None
     first, last = sources[0], sources[-1] + 1
     own, out = x[first:last], rows.numpy()
     fill_rows(job.sampler, keys, sources - first, own, out, job.n_threads)
     return rows
 
 
-def scores_of(job: Job, inputs: torch.Tensor, sources: IntArray, draws: IntArray) -> torch.Tensor:
+def scores_of(job: Job, inputs: Noisy, sources: IntArray, draws: IntArray) -> torch.Tensor:
     """Evaluate the model on noisy inputs and return the scores of all labels."""
     logits = logits_of(job, inputs)
 
@@ -331,8 +361,12 @@ def scores_of(job: Job, inputs: torch.Tensor, sources: IntArray, draws: IntArray
     return job.score(logits, numbers)
 
 
-def logits_of(job: Job, inputs: torch.Tensor) -> torch.Tensor:
+def logits_of(job: Job, inputs: Noisy) -> torch.Tensor:
     """Evaluate the model, and say what the inputs look like where it does not take them."""
+    if isinstance(inputs, NoisyGraphs):
+        logits = inputs.logits(job.model)
+        _check_logits(logits, len(inputs.target), "")
+        return logits
     cure = shape_cure(tuple(job.x.shape))
     try:
         output = job.model(inputs if job.narrow is None else inputs.to(job.narrow))

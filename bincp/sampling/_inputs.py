@@ -17,6 +17,7 @@ from torch.utils.data import (
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import check_integer
 from bincp.noise._keys import IntArray, Phase, check_indices
+from bincp.sampling._graphs import Nodes
 from bincp.sampling._jobs import host_inputs, integers
 
 Key: TypeAlias = str | tuple[str, str] | None
@@ -54,6 +55,10 @@ def pieces(
         if key is not None:
             raise TypeError(f"`key` must be None with an array of inputs, got {key!r}")
         return _cut(x, labels, max(len(x), 1) if whole or x.ndim == 0 else size)
+    if isinstance(x, Nodes):
+        if key is not None:
+            raise TypeError(f"`key` must be None with nodes of a graph, got {key!r}")
+        return iter([Piece(x, labels)])
     if labels is not None:
         raise TypeError(
             f"labels must be given with an array of inputs only, got them with {type(x).__name__}"
@@ -136,11 +141,16 @@ def taken(item: Any, key: Key) -> tuple[Any, Any]:
 
 
 class Ids:
-    """The ids of the inputs of one call, in the order of its pieces; positions by default."""
+    """The ids of the inputs of one call, in the order of its pieces.
+
+    By default those of nodes are their numbers, and those of other inputs their positions.
+    """
 
     def __init__(self, indices: ArrayLike | None, phase: Phase, x: Any) -> None:
         self._ids: IntArray | None = None
         self._start = 0
+        if indices is None and isinstance(x, Nodes):
+            indices = x.targets
         if indices is not None:
             ids = integers("indices", indices)
             self._ids = check_indices(ids, ids.size, phase)

@@ -16,10 +16,12 @@ from bincp.noise import _keys
 from bincp.noise._device import DeviceSampler, check_tensor, device_sampler
 from bincp.noise._keys import IntArray, Keys, Phase, keys_of
 from bincp.noise._samplers import Sampler, check_inputs, sampler_of
+from bincp.sampling._graphs import GraphInputs, Nodes, check_graph_ids
 from bincp.sampling._scoring import Score, Scoring, scoring_of
+from bincp.smoothing import GraphFlip
 
 Inputs: TypeAlias = Any
-"""Checked inputs: an array of the host, or a tensor where the noise is drawn."""
+"""Checked inputs: an array of the host, a tensor where the noise is drawn, or nodes of a graph."""
 
 Model: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 """A torch.nn.Module or another callable: a batch (b, ...) to logits (b, K)."""
@@ -62,7 +64,7 @@ class Job:
 
     model: Model
     x: Inputs
-    sampler: Sampler
+    sampler: Sampler | None  # None for graphs, which draw by themselves
     device_sampler: DeviceSampler | None  # where the device of the model draws the noise
     n_samples: int
     phase: Phase
@@ -119,15 +121,14 @@ class Job:
     ) -> Self:
         """Check the inputs and their keys: ids are positions by default; the rest is checked."""
         place = _place(model, x, options.device)
-        sampler, on_device = sampler_of(smoothing), device_sampler(smoothing, place)
-        if on_device is not None and _is_at(place, x):
-            inputs: Inputs = x.detach()
-            check_tensor(sampler, inputs)
-        else:
-            inputs = host_inputs(x)
-            check_inputs(sampler, inputs)
+        inputs, sampler, on_device = _checked_inputs(x, smoothing, place)
         _keys.check_phase(phase)
-        ids = _keys.check_indices(_on_host("indices", indices), len(inputs), phase)
+        if isinstance(inputs, GraphInputs):
+            ids = _graph_ids(inputs, _on_host("indices", indices), phase)
+            inputs.check_cost(n_samples)
+            options = replace(options, batch_size=inputs.batch_size(options.batch_size))
+        else:
+            ids = _keys.check_indices(_on_host("indices", indices), len(inputs), phase)
         first = _keys.check_first_draw(first_draw, n_samples)
         _check_dtypes(model, inputs)
         if isinstance(model, torch.nn.Module) and options.device is not None:
@@ -152,7 +153,11 @@ class Job:
 
     def on_host(self) -> Self:
         """Return the same run with its inputs in an array of the host."""
-        return self if isinstance(self.x, np.ndarray) else replace(self, x=host_inputs(self.x))
+        return (
+            self
+            if isinstance(self.x, np.ndarray | GraphInputs)
+            else replace(self, x=host_inputs(self.x))
+        )
 
     def keys(self, sources: IntArray, draws: IntArray) -> Keys:
         """Return the keys of some draws of inputs, numbered from the first one of the job."""
@@ -162,6 +167,35 @@ class Job:
         """Return how a message calls an input: by its position, and its id if that differs."""
         own = self.ids[source]
         return f"input {source}" if own == source else f"input {source} (id {own})"
+
+
+def _checked_inputs(
+    x: Any, smoothing: object, place: torch.device
+) -> tuple[Inputs, Sampler | None, DeviceSampler | None]:
+    """Return the inputs, and what draws their noise."""
+    if isinstance(x, Nodes):
+        return GraphInputs(x, smoothing), None, None
+    if isinstance(smoothing, GraphFlip):
+        raise TypeError(
+            "`x` must be nodes of a Graph for GraphFlip, as graph.nodes(...) makes them, "
+            f"got {type(x).__name__}"
+        )
+    sampler, on_device = sampler_of(smoothing), device_sampler(smoothing, place)
+    if on_device is not None and _is_at(place, x):
+        inputs: Inputs = x.detach()
+        check_tensor(sampler, inputs)
+        return inputs, sampler, on_device
+    inputs = host_inputs(x)
+    check_inputs(sampler, inputs)
+    return inputs, sampler, on_device
+
+
+def _graph_ids(inputs: GraphInputs, indices: Any, phase: Phase) -> IntArray:
+    """Return the ids of nodes: their numbers by default, which must differ in calibration."""
+    given = inputs.nodes.targets if indices is None else indices
+    ids = _keys.check_indices(given, len(inputs), phase)
+    check_graph_ids(ids)
+    return ids
 
 
 def checked_device(device: object) -> torch.device:

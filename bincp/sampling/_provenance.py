@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from bincp._utils.validation import check_real
 from bincp.balls import L1, L2, Ball, Linf
-from bincp.noise._keys import IntArray
 from bincp.sampling._jobs import Inputs
 from bincp.sampling._normalized import NormalizedModel
 from bincp.sampling._run._canonical import hexed
@@ -39,26 +37,6 @@ def _normalization(model: Any) -> dict[str, Any] | None:
         numbers = {"mean": model.mean.tolist(), "std": model.std.tolist()}
         return {"type": "NormalizedModel", **hexed(numbers)}
     return {"type": None} if isinstance(model, torch.nn.Module) else None
-
-
-@dataclass(frozen=True)
-class SampledScores:
-    """The scores of one calibration in memory, with what they were made with."""
-
-    scores: npt.NDArray[Any]
-    labels: IntArray
-    n_classes: int
-    content: dict[str, Any]
-
-    def provenance(self) -> dict[str, Any]:
-        """Return what the scores were made with."""
-        return self.content
-
-    def calibration_points(
-        self, certificate: dict[str, Any]
-    ) -> tuple[npt.NDArray[Any], IntArray, int]:
-        """Return the scores (n, m), the labels and K."""
-        return self.scores, self.labels, self.n_classes
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The decision rule of a classifier: its interface, its settings, the check of its certificate."""
 
 import copy
+from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict
 
 import numpy as np
@@ -11,7 +12,7 @@ from bincp._utils.levels import Level
 from bincp.calibration import BinCP, MondrianBinCP, SequentialRule
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
-from bincp.sampling._provenance import SampledScores
+from bincp.noise._keys import IntArray
 
 
 class RuleSettings(TypedDict, total=False):
@@ -68,6 +69,26 @@ class Rule(Protocol):
     ) -> npt.NDArray[np.bool_]: ...
 
     def sequential_rule(self) -> Tests: ...
+
+
+@dataclass(frozen=True)
+class SampledScores:
+    """The scores of one calibration in memory, with what they were made with."""
+
+    scores: npt.NDArray[Any]
+    labels: IntArray
+    n_classes: int
+    content: dict[str, Any]
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what the scores were made with."""
+        return self.content
+
+    def calibration_points(
+        self, certificate: dict[str, Any]
+    ) -> tuple[npt.NDArray[Any], IntArray, int]:
+        """Return the scores (n, m), the labels and K."""
+        return self.scores, self.labels, self.n_classes
 
 
 def calibrate(rule: Any, points: SampledScores, n_test_samples: int, n_threads: int) -> None:

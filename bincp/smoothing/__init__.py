@@ -9,6 +9,7 @@ from bincp.smoothing._ablation import Ablation, BandAblation, BlockAblation, Del
 from bincp.smoothing._additive import Expp, Gaussian, Laplace, Pareto, Uniform
 from bincp.smoothing._base import Smoothing
 from bincp.smoothing._flips import CategoricalFlip, Joint, SparseFlip
+from bincp.smoothing._graph import GraphFlip
 from bincp.smoothing._radial import Exp1, Exp2, ExpInf, PowInf, UniformBall
 from bincp.smoothing._splitting import SplittingNoise
 
@@ -23,6 +24,7 @@ __all__ = [
     "ExpInf",
     "Expp",
     "Gaussian",
+    "GraphFlip",
     "Joint",
     "Laplace",
     "Pareto",

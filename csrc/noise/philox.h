@@ -26,7 +26,8 @@
  * stream has more of its own: 64 is added for the words that choose a category, 128 for the second
  * word of an element, 16 for the third and, with 128, the fourth. Integer noise, which chooses no
  * category, adds 64, 128 and 192 for the words that decide ties, 32 and 48 for the words that round
- * inputs off the grid. So numbers stay below 16; those from 9 on are free. */
+ * inputs off the grid. So numbers stay below 16. Graphs have 9, 10 and 11 for their phases, and add
+ * 16, 32 and 48 (see graph.h); those from 12 on are free. */
 typedef enum bincp_noise_stream {
     BINCP_STREAM_CALIBRATION = 0,
     BINCP_STREAM_TEST = 1,

@@ -26,6 +26,7 @@ from bincp.smoothing import (
     ExpInf,
     Expp,
     Gaussian,
+    GraphFlip,
     Joint,
     Laplace,
     Pareto,
@@ -65,6 +66,11 @@ PAIRS = [
     (
         Joint(SparseFlip(0.01, 0.6), Joint(CategoricalFlip(3, 0.1, 1.0), SparseFlip(0.2, 0.3))),
         JointBall(Flips(1, 2), JointBall(CategoricalFlips(1, 0, 1), Flips(0, 1))),
+    ),
+    (GraphFlip(2810, 2879, attributes=SparseFlip(0.01, 0.6)), Flips(1, 3)),
+    (
+        GraphFlip(30, 5, adjacency=SparseFlip(0.01, 0.4), attributes=SparseFlip(0.01, 0.6)),
+        JointBall(Flips(0, 1), Flips(1, 2)),
     ),
     (SplittingNoise(0.25), L1(0.03)),
     (SplittingNoise(0.25, grid=None), L1(0.03)),

@@ -60,8 +60,18 @@ def test_phases_share_no_stream():
     assert max(set().union(*used.values())) < 256
 
 
+def test_graphs_have_streams_of_their_own():
+    """Coins and gaps of pairs and of bits, for each phase; others stay below 9, plus 16 i."""
+    graphs = {16 * kind + 9 + phase for kind in range(4) for phase in range(3)}
+    assert len(graphs) == 12
+    others = {stream for streams in STREAMS.values() for stream in streams}
+    assert max(others) < 9
+    assert not graphs & {stream + 16 * more for stream in others for more in range(16)}
+
+
 def test_every_scheme_is_among_the_cases():
-    known = {getattr(smoothing, name) for name in smoothing.__all__} - {smoothing.Smoothing}
+    elsewhere = {smoothing.Smoothing, smoothing.GraphFlip}  # nodes have tests of their own
+    known = {getattr(smoothing, name) for name in smoothing.__all__} - elsewhere
     assert known == {type(scheme) for scheme, _ in noise_cases()}
 
 

@@ -21,10 +21,12 @@ from bincp.certificates import _ratios
 from bincp.certificates._ratios import Integers, Regions
 from bincp.certificates._registry import register_built_in
 from bincp.errors import CertificateError
-from bincp.smoothing import CategoricalFlip, SparseFlip
+from bincp.smoothing import CategoricalFlip, GraphFlip, SparseFlip
 
 _MAX_CELLS = 10**10  # about ten seconds of convolution, which cannot be interrupted
 _MAX_STEPS = 10**9  # places times steps of a walk; about ten seconds as well
+
+NO_FLIPS = SparseFlip(0.0, 0.0)
 
 Numbers = tuple[int, int, int]  # of additions, deletions and changes
 Offsets = tuple[int, int, int]
@@ -50,6 +52,23 @@ def categorical_flips(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Ope
 def joint(smoothing: smoothing.Joint, ball: balls.Joint) -> Operator:
     """Fill the sorted products of the regions of the parts (Bojchevski et al. 2020); exact."""
     return _ratios.operator(joint_regions(smoothing, ball))
+
+
+@register_built_in(GraphFlip, Flips)
+def graph_flips(smoothing: GraphFlip, ball: Flips) -> Operator:
+    """Fill the regions of the part that is noisy; exact. The other part must not change."""
+    if len(smoothing.noisy) > 1:
+        raise CertificateError(
+            "a GraphFlip with noise on both parts certifies balls.Joint of two Flips, got "
+            f"{ball!r}: a part that does not change has Flips(0, 0)"
+        )
+    return sparse_flips(getattr(smoothing, *smoothing.noisy) if smoothing.noisy else NO_FLIPS, ball)
+
+
+@register_built_in(GraphFlip, balls.Joint)
+def graph_joint(scheme: GraphFlip, ball: balls.Joint) -> Operator:
+    """Fill the sorted products of the regions of both parts; exact."""
+    return joint(smoothing.Joint(scheme.adjacency, scheme.attributes), ball)
 
 
 def check_sparse_cost(ball: Flips) -> None:

@@ -1,0 +1,184 @@
+"""The correction "shared-draws": d' by closed forms, worlds whose points share their noise."""
+
+import dataclasses
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import bincp
+from bincp.balls import L2, Flips
+from bincp.calibration._rebuild import certificate_of
+from bincp.calibration._shared_draws import Cells, SharedDraws
+from bincp.smoothing import Gaussian, SparseFlip
+
+IDENTITY = bincp.certify(Gaussian(1.0), L2(0.0))
+SOME = bincp.certify(SparseFlip(0.01, 0.6), Flips(0, 1))
+
+
+def refusal_of_identity(t, m, k, m_test):
+    """P[count < k] of beta-binomial counts."""
+    return sum(
+        Fraction(
+            math.comb(t - 1 + i, i) * math.comb(m - t + m_test - i, m_test - i),
+            math.comb(m + m_test, m_test),
+        )
+        for i in range(k)
+    )
+
+
+@pytest.mark.parametrize(("m", "m_test"), [(1, 1), (5, 3), (16, 16), (64, 32), (200, 500)])
+def test_refusals_of_the_identity_are_those_of_the_closed_form(m, m_test):
+    for t in sorted({1, (m + 1) // 2, math.ceil(0.7 * m), m}):
+        cells = Cells(IDENTITY, t, m, m_test)
+        for k in sorted({0, 1, m_test // 2, math.ceil(0.6 * m_test), m_test}):
+            exact = refusal_of_identity(t, m, k, m_test)
+            found = Fraction(cells.refusal(k))
+            assert exact <= found <= exact * Fraction(102, 100) + Fraction(1, 10**12)
+
+
+@pytest.mark.parametrize(("t", "m", "k", "m_test"), [(45, 64, 20, 64), (6, 8, 2, 8), (1, 1, 1, 1)])
+def test_refusals_are_an_integral_rounded_up(t, m, k, m_test):
+    law = stats.beta(t, m + 1 - t)
+
+    def refused(p):
+        return stats.binom.cdf(k - 1, m_test, SOME.lower(float(p))) * law.pdf(p)
+
+    corners = np.linspace(0.0, 1.0, 401)
+    exact = sum(integrate.quad(refused, a, b)[0] for a, b in itertools.pairwise(corners))
+    found = Cells(SOME, t, m, m_test).refusal(k)
+    assert exact - 1e-9 <= found <= 1.02 * exact + 1e-9
+
+
+def test_all_ones_are_refused_half_the_time():
+    assert 0.5 <= Cells(IDENTITY, 1, 1, 1).refusal(1) <= 0.501
+
+
+@pytest.mark.parametrize(("m", "k"), [(64, 30), (256, 152), (1024, 662)])
+def test_counts_at_a_share_of_five_thousandths(m, k):
+    t = math.ceil(Fraction(7, 10) * m)
+    cells = Cells(IDENTITY, t, m, m)
+    assert cells.refusal(k) <= 0.005 < cells.refusal(k + 1)
+
+
+def miss(worlds, law, n, j, t, k, m, m_test):
+    """The exact chance that the true label is refused; worlds[type][noise] is a score.
+
+    Types of n + 1 points are uniform and independent, and all points see the same m draws of noise.
+    """
+    types, missed = range(len(worlds)), Fraction(0)
+    for draws in itertools.product(range(len(law)), repeat=m):
+        mass = math.prod(law[z] for z in draws)
+        own = [sorted((worlds[a][z] for z in draws), reverse=True)[t - 1] for a in types]
+        for points in itertools.product(types, repeat=n):
+            tau = sorted(own[a] for a in points)[j - 1]
+            for a in types:
+                p = sum(law[z] for z in range(len(law)) if worlds[a][z] >= tau)
+                refused = sum(
+                    math.comb(m_test, s) * p**s * (1 - p) ** (m_test - s) for s in range(k)
+                )
+                missed += mass * refused * Fraction(1, len(types) ** (n + 1))
+    return missed
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_world_of_shared_draws_is_missed_more_often(seed):
+    rng = np.random.default_rng(seed)
+    n, m, m_test = 2, 2, 3
+    weights = [Fraction(int(w)) for w in rng.integers(1, 5, 3)]
+    law = [w / sum(weights) for w in weights]
+    worlds = rng.integers(0, 4, (3, 3)).tolist()
+    for j, t in itertools.product([1, 2], [1, 2]):
+        cells = Cells(IDENTITY, t, m, m_test)
+        for k in range(1, m_test + 1):
+            bound = Fraction(j, n + 1) + Fraction(cells.refusal(k))
+            assert miss(worlds, law, n, j, t, k, m, m_test) <= bound
+
+
+def test_one_score_for_all_points_needs_the_second_term():
+    """Where the score is the noise, all thresholds are equal: the mixture would miss d', not j."""
+    law = [Fraction(1, 8)] * 8
+    missed = miss([list(range(8))], law, 3, 1, 1, 1, 1, 1)
+    assert missed == Fraction(7, 16)  # 1/2, less half of the ties
+    mixture = bincp.BinCP(IDENTITY, alpha="1/4", p=1).calibrate(np.zeros((3, 1)))
+    assert (mixture.min_count_, mixture.rank_) == (1, 1)  # so it would miss 7/16 > 1/4
+    with pytest.warns(bincp.errors.TrivialSetWarning):
+        own = bincp.BinCP(IDENTITY, alpha="1/4", correction="shared-draws").calibrate(
+            np.zeros((3, 1))
+        )
+    assert own.min_count_ == 0
+
+
+@pytest.mark.parametrize("certificate", [IDENTITY, SOME], ids=["identity", "flips"])
+@pytest.mark.parametrize("p", [None, "0.7"])
+def test_rules_keep_the_level(certificate, p):
+    n, m, m_test, alpha = 200, 128, 64, Fraction(1, 10)
+    scores = np.random.default_rng(0).normal(size=(n, m))
+    rule = bincp.BinCP(certificate, alpha=alpha, p=p, correction="shared-draws").calibrate(
+        scores, n_test_samples=m_test
+    )
+    j, t, k = rule.rank_, rule.success_rank_, rule.min_count_
+    assert k > 0
+    cells = Cells(certificate, t, m, m_test)
+    share = Fraction(j, n + 1)
+    assert share + Fraction(cells.refusal(k)) <= alpha < share + Fraction(cells.refusal(k + 1))
+    assert rule.tau_ == np.sort(np.sort(scores, axis=1)[:, m - t])[j - 1]
+    if p is not None:
+        assert t == math.ceil(Fraction(p) * m)
+    plan = bincp.plan(
+        certificate,
+        n=n,
+        m=m,
+        n_test_samples=m_test,
+        alpha=alpha,
+        correction="shared-draws",
+        p=p,
+    )
+    assert (plan.min_count, plan.success_rank, plan.rank) == (k, t, j)
+
+
+def test_shared_scores_are_refused_by_the_mixture():
+    scores = np.random.default_rng(0).normal(size=(50, 16)).view(SharedDraws)
+    message = "makes their draws dependent: use correction='shared-draws' or noise of their own"
+    for part in (scores, scores[:30], np.concatenate([scores, scores]), scores.astype(np.float32)):
+        with pytest.raises(ValueError, match=message):
+            bincp.BinCP(SOME).calibrate(part)
+        assert bincp.BinCP(SOME, correction="shared-draws").calibrate(part).rank_ > 0
+    with pytest.raises(ValueError, match=message):
+        bincp.sweep(SOME, scores, correction=["shared-draws", "mixture"])
+    labels = np.zeros(50, int)
+    with pytest.raises(ValueError, match=message):
+        bincp.MondrianBinCP(SOME, n_classes=2).calibrate(scores, labels)
+
+
+def test_what_has_no_proof_is_refused():
+    with pytest.raises(ValueError, match="`tau` must not be fixed"):
+        bincp.BinCP(SOME, tau=0.5, correction="shared-draws")
+    with pytest.raises(ValueError, match="guarantee"):
+        bincp.BinCP(SOME, correction="shared-draws", guarantee=("training-conditional", 0.1))
+    with pytest.raises(ValueError, match="passes"):
+        bincp.BinCP(SOME, correction="shared-draws", passes=4)
+    rule = bincp.BinCP(SOME, correction="shared-draws").calibrate(np.ones((99, 32)))
+    with pytest.raises(ValueError, match="correction"):
+        rule.sequential_rule()
+
+
+def test_rules_load_again_and_forged_counts_do_not(tmp_path):
+    scores = np.random.default_rng(0).normal(size=(200, 64))
+    rule = bincp.BinCP(SOME, correction="shared-draws").calibrate(scores)
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    assert (loaded.tau_, loaded.min_count_, loaded.rank_) == (
+        rule.tau_,
+        rule.min_count_,
+        rule.rank_,
+    )
+    assert loaded.certificate is not None
+    assert certificate_of(loaded._rule) is not None
+    for more in (1, 5):
+        forged = dataclasses.replace(rule._rule, min_count=rule.min_count_ + more)
+        with pytest.raises(ValueError, match="`min_count_` must be what `rank_`"):
+            certificate_of(forged)

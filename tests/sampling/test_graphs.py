@@ -1,0 +1,360 @@
+"""Nodes of a graph as inputs of sampling, counting and classification."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+import bincp
+from bincp.balls import Flips
+from bincp.balls import Joint as JointBall
+from bincp.sampling import Graph, RobustClassifier, count_scores, sample_scores, vote_counts
+from bincp.smoothing import Gaussian, GraphFlip, Joint, SparseFlip
+
+N, D, K = 60, 7, 3
+SCHEMES = [
+    GraphFlip(N, D, attributes=SparseFlip(0.05, 0.6)),
+    GraphFlip(N, D, adjacency=SparseFlip(0.01, 0.4)),
+    GraphFlip(N, D, adjacency=SparseFlip(0.0, 0.4), attributes=SparseFlip(0.05, 0.6)),
+]
+NOISY = SCHEMES[0]
+crowded = pytest.mark.filterwarnings("ignore:fields of")
+
+
+def dense_graph(seed=0):
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.random((N, N)) < 3 / N, 1)
+    return (upper | upper.T).astype(int), rng.integers(0, 2, (N, D))
+
+
+ADJACENCY, BITS = dense_graph()
+GRAPH = Graph(ADJACENCY, BITS)
+
+
+class GCN(torch.nn.Module):
+    """Two layers that divide by the degrees of both ends, in float64."""
+
+    def __init__(self):
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        first = torch.randn(D, 5, generator=generator, dtype=torch.float64)
+        self.first = torch.nn.Parameter(first)
+        self.last = torch.nn.Parameter(torch.randn(5, K, generator=generator, dtype=first.dtype))
+
+    def pass_on(self, batch, values):
+        scale = (batch.degree + 1).to(values.dtype).rsqrt()[:, None]
+        source, target = batch.edge_index
+        scaled = values * scale
+        return scale * scaled.index_add(0, target, scaled[source])
+
+    def forward(self, batch):
+        hidden = self.pass_on(batch, batch.x.to(self.first.dtype) @ self.first).relu()
+        return self.pass_on(batch, hidden) @ self.last
+
+
+MODEL = GCN()
+
+
+@crowded
+@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+def test_scores_do_not_depend_on_batch_or_order(scheme):
+    nodes = [3, 17, 0, 59]
+    one = sample_scores(MODEL, GRAPH.nodes(nodes, hops=2), scheme, 5, phase="test", batch_size=1)
+    all_ = sample_scores(MODEL, GRAPH.nodes(nodes, hops=2), scheme, 5, phase="test")
+    back = sample_scores(MODEL, GRAPH.nodes(nodes[::-1], hops=2), scheme, 5, phase="test")
+    np.testing.assert_allclose(one, all_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(back[::-1], all_, rtol=0, atol=1e-12)
+    assert np.ptp(all_, axis=2).min() > 0  # draws differ
+
+
+@crowded
+def test_counts_votes_and_scores_agree():
+    inputs = GRAPH.nodes([3, 17, 0], hops=2)
+    scores = sample_scores(MODEL, inputs, NOISY, 20, phase="test")
+    counts = count_scores(MODEL, inputs, NOISY, 20, 0.3, phase="test")
+    assert counts.tolist() == (scores >= 0.3).sum(axis=2).tolist()
+    votes = vote_counts(MODEL, inputs, NOISY, 20)
+    winners = scores.argmax(axis=1)
+    assert votes.tolist() == [[(row == k).sum() for k in range(K)] for row in winners]
+
+
+@pytest.mark.parametrize("n_samples", [1, 7])
+def test_shared_noise_is_one_graph_for_all_nodes(n_samples):
+    seen = []
+
+    def model(batch):
+        seen.append(batch)
+        return MODEL(batch)
+
+    scheme = SCHEMES[1]
+    inputs = GRAPH.nodes(np.arange(N), hops=2, shared=True)
+    scores = sample_scores(model, inputs, scheme, n_samples, phase="test", batch_size=3)
+    assert sum(len(batch.node) for batch in seen) == N * n_samples
+    one = sample_scores(
+        MODEL, GRAPH.nodes([17], hops=2, shared=True), scheme, n_samples, phase="test"
+    )
+    np.testing.assert_allclose(one[0], scores[17], rtol=0, atol=1e-12)
+    votes = vote_counts(MODEL, inputs, scheme, n_samples)
+    assert votes.sum(axis=1).tolist() == [n_samples] * N
+
+
+def test_forms_of_a_graph_give_the_same_bits():
+    source, target = np.nonzero(ADJACENCY.T)
+    data = SimpleNamespace(
+        edge_index=torch.tensor(np.stack([source, target])), x=torch.tensor(BITS).float()
+    )
+    messy = scipy.sparse.coo_matrix(ADJACENCY)
+    order = np.random.default_rng(1).permutation(messy.nnz)
+    messy = scipy.sparse.coo_matrix(
+        (messy.data[order], (messy.row[order], messy.col[order])), (N, N)
+    )
+    graphs = [
+        Graph(scipy.sparse.csc_matrix(ADJACENCY), scipy.sparse.csr_array(BITS)),
+        Graph(messy, torch.tensor(BITS)),
+        Graph.from_data(data),
+    ]
+    scheme = SCHEMES[2]
+    expected = sample_scores(MODEL, GRAPH.nodes([5, 6], hops=2), scheme, 4, phase="test")
+    for graph in graphs:
+        found = sample_scores(MODEL, graph.nodes([5, 6], hops=2), scheme, 4, phase="test")
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_isolated_nodes_at_the_end_are_nodes():
+    data = SimpleNamespace(edge_index=np.array([[0, 1], [1, 0]]), x=np.zeros((5, 2)))
+    graph = Graph.from_data(data)
+    assert graph.n_nodes == 5
+    scheme = GraphFlip(5, 2, attributes=SparseFlip(0.3, 0.3))
+    scores = sample_scores(lambda b: b.x, graph.nodes(range(5), hops=1), scheme, 2, phase="test")
+    assert scores.shape == (5, 2, 2)
+    data.edge_index = np.array([[0, 5], [5, 0]])
+    with pytest.raises(ValueError, match="got node 5 for 5 nodes"):
+        Graph.from_data(data)
+
+
+def test_features_and_edges_belong_to_the_same_nodes():
+    edges = np.array([[2, 3, 5, 6], [3, 2, 6, 5]])
+    graph = Graph.from_data(SimpleNamespace(edge_index=edges, x=np.eye(7)))
+    scheme = GraphFlip(7, 7)
+
+    def model(batch):
+        assert batch.x.argmax(1).tolist() == batch.node.tolist() == [5, 6, 3, 2, 2, 3]
+        assert batch.edge_index.T.tolist() == [[1, 0], [0, 1], [3, 2], [2, 3], [5, 4], [4, 5]]
+        assert batch.target.tolist() == [0, 2, 4]
+        assert batch.columns.tolist() == batch.node.tolist()
+        return batch.x
+
+    seen = []
+    sample_scores(
+        lambda b: (seen.append(b), b.x)[1], graph.nodes([5, 3, 2], hops=1), scheme, 1, phase="test"
+    )
+    model(seen[-1])
+
+
+def test_embedding_bag_is_the_product_with_the_attributes():
+    seen = []
+
+    def model(batch):
+        seen.append(batch)
+        weight = torch.arange(D * K).reshape(D, K).double()
+        product = torch.nn.functional.embedding_bag(
+            batch.columns, weight, batch.offsets, mode="sum"
+        )
+        assert torch.equal(product, batch.x.double() @ weight)
+        return product
+
+    sample_scores(model, GRAPH.nodes([1, 2], hops=1), NOISY, 3, phase="test")
+    assert len(seen) == 3  # two of the comparison
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+
+
+@crowded
+def test_fields_that_do_not_hold_what_the_model_reads_are_refused():
+    with pytest.raises(ValueError, match="equal logits on its field of 1 hops"):
+        sample_scores(MODEL, GRAPH.nodes([3], hops=1), NOISY, 2, phase="test")
+
+    def cut(batch):  # degrees of the field
+        degree = torch.bincount(batch.edge_index[1], minlength=len(batch.node))
+        return MODEL(_With(batch, degree))
+
+    with pytest.raises(ValueError, match="equal logits"):
+        sample_scores(cut, GRAPH.nodes([3], hops=2), NOISY, 2, phase="test")
+
+    def normalised(batch):
+        logits = MODEL(batch)
+        return logits - logits.mean(0)
+
+    with pytest.raises(ValueError, match="equal logits"):
+        sample_scores(normalised, GRAPH.nodes([3], hops=2), NOISY, 2, phase="test")
+
+
+class _With:
+    def __init__(self, batch, degree):
+        self.x, self.edge_index, self.degree = batch.x, batch.edge_index, degree
+
+
+def test_another_number_of_nodes_is_refused():
+    bigger = Graph(np.zeros((N + 1, N + 1)), np.zeros((N + 1, D)))
+    with pytest.raises(
+        ValueError, match="calibrated on 60 nodes, got 61: calibrate again on the new"
+    ):
+        sample_scores(MODEL, bigger.nodes([0], hops=2), NOISY, 2, phase="test")
+
+
+def test_ids_of_nodes_have_28_bits_and_differ():
+    inputs = GRAPH.nodes([0, 1], hops=2)
+    with pytest.raises(ValueError, match=r"ids of nodes must be below 2\*\*28, got 268435456"):
+        sample_scores(MODEL, inputs, NOISY, 2, phase="test", indices=[0, 2**28])
+    with pytest.raises(ValueError, match="must differ in the calibration phase"):
+        sample_scores(MODEL, GRAPH.nodes([4, 4], hops=2), NOISY, 2, phase="calibration")
+
+
+def test_kinds_of_objects_are_refused():
+    with pytest.raises(TypeError, match="`smoothing` must be a GraphFlip for nodes"):
+        sample_scores(MODEL, GRAPH.nodes([0], hops=2), Gaussian(0.5), 2, phase="test")
+    with pytest.raises(TypeError, match="`x` must be nodes of a Graph for GraphFlip"):
+        sample_scores(MODEL, torch.zeros(2, 3), NOISY, 2, phase="test")
+    with pytest.raises(TypeError, match="must have edges without edge_attr"):
+        Graph.from_data(SimpleNamespace(edge_index=[[0], [1]], x=[[1], [1]], edge_attr=[1.0]))
+    with pytest.raises(TypeError, match="must have the attribute x"):
+        Graph.from_data(SimpleNamespace(edge_index=[[0], [1]]))
+    with pytest.raises(ValueError, match=r"attributes must be zeros and ones, got 0\.5"):
+        Graph(np.zeros((2, 2)), np.full((2, 2), 0.5))
+    with pytest.raises(ValueError, match="`nodes` must be"):
+        GRAPH.nodes([N], hops=2)
+    with pytest.raises(ValueError, match="got 3"):
+        Graph(np.zeros((3, 3)), np.zeros((2, 2)))
+
+
+def test_a_field_that_is_the_whole_graph_is_refused_before_drawing():
+    n = 170_000
+    graph = Graph(scipy.sparse.csr_array((n, n)), scipy.sparse.csr_array((n, 2)))
+    scheme = GraphFlip(n, 2, adjacency=SparseFlip(0.01, 0.4))
+
+    def model(batch):
+        raise AssertionError("nothing may be drawn")
+
+    message = "noise adds 1700 edges a node: fields of 2 hops hold the whole graph; lower p_plus"
+    with pytest.raises(ValueError, match=message):
+        sample_scores(model, graph.nodes([0], hops=2), scheme, 2, phase="test")
+
+
+def test_a_field_of_a_tenth_of_the_graph_is_warned_of():
+    scheme = GraphFlip(N, D, adjacency=SparseFlip(0.2, 0.4))
+    with pytest.warns(
+        UserWarning, match="hold about 60 of 60 nodes: drawing 6 of them takes about"
+    ):
+        sample_scores(MODEL, GRAPH.nodes([0, 1, 2], hops=2), scheme, 2, phase="test")
+
+
+# ---- certificates -------------------------------------------------------------------------------
+
+
+def test_certificates_are_those_of_the_parts():
+    p = np.linspace(0.0, 1.0, 101)
+    flips, pairs = SparseFlip(0.05, 0.6), SparseFlip(0.01, 0.4)
+    for scheme, ball, plain in [
+        (SCHEMES[0], Flips(1, 2), bincp.certify(flips, Flips(1, 2))),
+        (SCHEMES[1], Flips(1, 2), bincp.certify(pairs, Flips(1, 2))),
+        (
+            GraphFlip(N, D, adjacency=pairs, attributes=flips),
+            JointBall(Flips(0, 1), Flips(1, 2)),
+            bincp.certify(Joint(pairs, flips), JointBall(Flips(0, 1), Flips(1, 2))),
+        ),
+    ]:
+        certificate = bincp.certify(scheme, ball)
+        charge = certificate.describe()["charge"]
+        assert charge == scheme.sampling_error() > 0
+        assert np.all(certificate.lower(p) <= plain.lower(p))
+        np.testing.assert_allclose(certificate.lower(p), plain.lower(p), rtol=0, atol=1e-13)
+
+
+def test_the_charge_is_that_of_the_definition():
+    one = GraphFlip(10, 3, adjacency=SparseFlip(0.01, 0.4))
+    assert one.sampling_error() == 10 * 11 * 2.0**-113
+    other = GraphFlip(10, 3, attributes=SparseFlip(0.01, 0.4))
+    assert other.sampling_error() == 10 * 4 * 2.0**-113
+    both = GraphFlip(10, 3, adjacency=SparseFlip(0.01, 0.4), attributes=SparseFlip(0.01, 2.0**-80))
+    assert both.sampling_error() == 10 * 15 * 2.0**-113 + 30 * 2.0**-128
+    assert GraphFlip(10, 3).sampling_error() == 0
+
+
+def test_both_parts_need_a_joint_ball():
+    both = GraphFlip(N, D, adjacency=SparseFlip(0.01, 0.4), attributes=SparseFlip(0.05, 0.6))
+    with pytest.raises(bincp.errors.CertificateError, match=r"a part that does not change has Fl"):
+        bincp.certify(both, Flips(1, 1))
+
+
+# ---- classifier ---------------------------------------------------------------------------------
+
+
+def test_a_classifier_calibrates_and_predicts_nodes():
+    labels = np.random.default_rng(0).integers(0, K, N)
+    classifier = RobustClassifier(MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=32)
+    classifier.calibrate(GRAPH.nodes(np.arange(40), hops=2), labels[:40])
+    prediction = classifier.predict(GRAPH.nodes(np.arange(40, N), hops=2))
+    assert prediction.sets.shape == (20, K)
+    counted = RobustClassifier(
+        MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=8, passes=None
+    ).calibrate(GRAPH.nodes(np.arange(40), hops=2), labels[:40])
+    own = counted.predict(GRAPH.nodes([41, 42], hops=2, shared=True), curtail=False)
+    assert own.counts.max() <= 8
+
+
+def test_shared_calibration_noise_needs_its_correction():
+    labels = np.random.default_rng(0).integers(0, K, N)
+    shared = GRAPH.nodes(np.arange(40), hops=2, shared=True)
+    message = (
+        "one noisy graph for all calibration nodes makes their draws dependent: "
+        "use correction='shared-draws' or noise of their own"
+    )
+    mixture = RobustClassifier(MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=64)
+    with pytest.raises(ValueError, match=message):
+        mixture.calibrate(shared, labels[:40])
+    with pytest.raises(ValueError, match=message):
+        mixture.calibrate([(shared, labels[:40])])
+    scores = sample_scores(MODEL, shared, NOISY, 64, phase="calibration", labels=labels[:40])
+    with pytest.raises(ValueError, match=message):
+        bincp.BinCP(bincp.certify(NOISY, Flips(0, 1))).calibrate(scores)
+    classifier = RobustClassifier(
+        MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=64, correction="shared-draws"
+    ).calibrate(shared, labels[:40])
+    assert classifier.rule.min_count_ > 0
+    assert classifier.predict(GRAPH.nodes([41, 42], hops=2)).sets.shape == (2, K)
+
+
+def test_graphs_are_equal_in_another_process():
+    code = """
+import numpy as np
+from tests.sampling.test_graphs import GRAPH, MODEL, SCHEMES, sample_scores
+scores = sample_scores(MODEL, GRAPH.nodes([5], hops=2), SCHEMES[2], 3, phase="test")
+print(scores.tobytes().hex())
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    here = sample_scores(MODEL, GRAPH.nodes([5], hops=2), SCHEMES[2], 3, phase="test")
+    assert found.stdout.strip() == here.tobytes().hex()
+
+
+def test_threads_draw_the_same_graphs():
+    inputs = GRAPH.nodes(np.arange(20), hops=2)
+    expected = sample_scores(MODEL, inputs, SCHEMES[2], 4, phase="test")
+    with ThreadPoolExecutor(4) as pool:
+        found = [
+            pool.submit(sample_scores, MODEL, inputs, SCHEMES[2], 4, phase="test") for _ in range(8)
+        ]
+    assert all(one.result().tobytes() == expected.tobytes() for one in found)
+
+
+def test_arguments_that_change_later_change_nothing():
+    adjacency, bits, nodes = ADJACENCY.copy(), BITS.copy(), np.array([3, 4])
+    inputs = Graph(adjacency, bits).nodes(nodes, hops=2)
+    expected = sample_scores(MODEL, inputs, SCHEMES[2], 4, phase="test")
+    adjacency[:], bits[:], nodes[:] = 7, 7, 2**40
+    assert sample_scores(MODEL, inputs, SCHEMES[2], 4, phase="test").tobytes() == expected.tobytes()
