@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -280,8 +280,8 @@ def _launched(job: Job, what: Rows) -> Iterator[tuple[IntArray, IntArray, torch.
         if current.ready is not None:
             now = torch.cuda.current_stream(job.device)
             now.wait_event(current.ready)
-            assert isinstance(current.inputs, torch.Tensor)  # no device draws graphs
-            current.inputs.record_stream(now)  # its memory belongs to the other stream
+            drawn = cast(torch.Tensor, current.inputs)  # no device draws graphs
+            drawn.record_stream(now)  # its memory belongs to the other stream
         inputs = current.inputs.to(job.device, non_blocking=True)
         sources, draws = current.sources, current.draws
         scores = scores_of(job, inputs, sources, draws)

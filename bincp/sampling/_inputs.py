@@ -264,7 +264,7 @@ def _holds_arrays(batch: list[Any]) -> bool:
 def _of_stream(source: Any, key: Key) -> Iterator[Piece]:
     for number, batch in enumerate(source):
         inputs, labels = taken(batch, key)
-        if not isinstance(inputs, torch.Tensor | np.ndarray):
+        if not isinstance(inputs, torch.Tensor | np.ndarray | Nodes):
             raise TypeError(
                 "`x` must yield batches that are tensors or arrays, "
                 f"got {type(inputs).__name__} in batch {number}"
