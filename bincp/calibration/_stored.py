@@ -28,7 +28,7 @@ class StoredScores(CalibrationScores, Protocol):
     """What calibration and prediction need of a run, whose class is in a room above this one."""
 
     def all_scores(self, certificate: dict[str, Any]) -> npt.NDArray[Any]:
-        """Return the scores (n, K, m) of all labels for a calibration, or refuse the certificate."""
+        """Return the scores (n, K, m) of all labels for a calibration; refuse other noise."""
 
     def sets_of(self, rule: Any) -> npt.NDArray[np.bool_]:
         """Return the prediction sets (n, K) of a calibrated rule, or refuse it."""

@@ -247,6 +247,11 @@ class Nodes:
         return 1
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32, as models get the attributes."""
+        return np.dtype(np.float32)
+
+    @property
     def shape(self) -> tuple[int]:
         """(n,)."""
         return (len(self.targets),)

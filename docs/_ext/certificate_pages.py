@@ -41,6 +41,19 @@ DISCRETE = (
         smoothing.Joint(smoothing.SparseFlip(0.001, 0.4), smoothing.SparseFlip(0.01, 0.6)),
         balls.Joint(balls.Flips(0, 1), balls.Flips(1, 1)),
     ),
+    (
+        smoothing.GraphFlip(2810, 2879, attributes=smoothing.SparseFlip(0.01, 0.6)),
+        balls.Flips(1, 2),
+    ),
+    (
+        smoothing.GraphFlip(
+            2810,
+            2879,
+            adjacency=smoothing.SparseFlip(0.0, 0.4),
+            attributes=smoothing.SparseFlip(0.01, 0.6),
+        ),
+        balls.Joint(balls.Flips(0, 1), balls.Flips(1, 1)),
+    ),
     (smoothing.SplittingNoise(0.25), balls.L1(8 / 255)),
     (smoothing.Ablation(45, 784), balls.L0(3)),
     (smoothing.BlockAblation(5, 32, 32), balls.Patch(3, 3)),
