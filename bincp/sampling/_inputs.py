@@ -17,7 +17,7 @@ from torch.utils.data import (
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import check_integer
 from bincp.noise._keys import IntArray, Phase, check_indices
-from bincp.sampling._graphs import Nodes
+from bincp.sampling._graphs import Graph, Nodes
 from bincp.sampling._jobs import host_inputs, integers
 
 Key: TypeAlias = str | tuple[str, str] | None
@@ -59,6 +59,8 @@ def pieces(
         if key is not None:
             raise TypeError(f"`key` must be None with nodes of a graph, got {key!r}")
         return iter([Piece(x, labels)])
+    if isinstance(x, Graph):
+        raise TypeError("`x` must be nodes of a Graph, graph.nodes(nodes, hops=...), got the Graph")
     if labels is not None:
         raise TypeError(
             f"labels must be given with an array of inputs only, got them with {type(x).__name__}"

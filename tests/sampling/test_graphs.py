@@ -221,6 +221,9 @@ def test_kinds_of_objects_are_refused():
         sample_scores(MODEL, GRAPH.nodes([0], hops=2), Gaussian(0.5), 2, phase="test")
     with pytest.raises(TypeError, match="`x` must be nodes of a Graph for GraphFlip"):
         sample_scores(MODEL, torch.zeros(2, 3), NOISY, 2, phase="test")
+    for labels in None, [0] * N:
+        with pytest.raises(TypeError, match=r"`x` must be nodes of a Graph, graph\.nodes"):
+            sample_scores(MODEL, GRAPH, NOISY, 2, phase="calibration", labels=labels)
     with pytest.raises(TypeError, match="must have edges without edge_attr"):
         Graph.from_data(SimpleNamespace(edge_index=[[0], [1]], x=[[1], [1]], edge_attr=[1.0]))
     with pytest.raises(TypeError, match="must have the attribute x"):

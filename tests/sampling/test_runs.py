@@ -502,7 +502,8 @@ class TestRules:
         with pytest.raises(ValueError, match="phase 'calibration'"):
             rule.predict_set(calibration)
         other = BinCP(certify(Gaussian(0.25), balls.L2(0.01)), alpha=0.2)
-        with pytest.raises(ValueError, match="must have the noise of the certificate"):
+        noise = r"must have the noise of the certificate, .*'sigma': 0\.25.*got .*'sigma': 0\.5"
+        with pytest.raises(ValueError, match=noise):
             other.calibrate(calibration)
         with pytest.raises(ValueError, match="`n_classes` must be the K = 3"):
             rule.calibrate(calibration, n_classes=4)

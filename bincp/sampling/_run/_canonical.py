@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import re
 from typing import Any
+
+_HEX = re.compile(r"-?0x[01]\.[0-9a-f]+p[+-][0-9]+")
 
 
 def encode(content: dict[str, Any]) -> bytes:
@@ -38,6 +41,15 @@ def hexed(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: hexed(item) for key, item in value.items()}
     return [hexed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def readable(value: Any) -> Any:
+    """Return a JSON value with its hexadecimal floats as numbers, for a message."""
+    if isinstance(value, str) and _HEX.fullmatch(value):
+        return float.fromhex(value)
+    if isinstance(value, dict):
+        return {key: readable(item) for key, item in value.items()}
+    return [readable(item) for item in value] if isinstance(value, list) else value
 
 
 def _form(content: Any) -> bytes:

@@ -64,7 +64,8 @@ def check_same(folder: Path, begun: dict[str, Any], now: dict[str, Any]) -> None
 def differences(one: dict[str, Any], two: dict[str, Any]) -> str:
     """Return in words where two identities differ, in the fields that the second one has."""
     return "; ".join(
-        f"`{name}` was {one.get(name)!r}, got {two[name]!r}"
+        f"`{name}` was {_canonical.readable(one.get(name))!r}, "
+        f"got {_canonical.readable(two[name])!r}"
         for name in sorted(two)
         if one.get(name) != two[name]
     )

@@ -425,7 +425,8 @@ class Run:
         if scheme != self._manifest.identity["smoothing"]:
             raise ValueError(
                 f"a run to {use} from must have the noise of the certificate, "
-                f"{certificate.get('smoothing')}, got {self._manifest.identity['smoothing']}"
+                f"{_canonical.readable(scheme)}, "
+                f"got {_canonical.readable(self._manifest.identity['smoothing'])}"
             )
 
     def _block(self, row: int) -> Block:
