@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bincp._utils.drawing import canvas_class
 from bincp.cli._arguments import UsageError
 from bincp.cli._report import one_line
 
@@ -92,7 +93,5 @@ def output_file(
 
 def picture_file(path: Path | None) -> Path | None:
     """Return the file that a picture will be written to, or refuse it before any work is done."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    formats = sorted(f".{name}" for name in FigureCanvasAgg.get_supported_filetypes())
+    formats = sorted(f".{name}" for name in canvas_class().get_supported_filetypes())
     return None if path is None else output_file(path, [], suffixes=formats)

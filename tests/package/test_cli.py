@@ -1036,6 +1036,16 @@ def test_certify_draws_both_bounds(capsys, tmp_path):
     assert main(["certify", *SPEC, "--p", "0.5", "--plot", str(tmp_path / "a.docx")]) == 2
 
 
+def test_without_matplotlib_a_picture_is_refused_with_what_to_install(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    picture = tmp_path / "bounds.svg"
+    assert main(["certify", *SPEC, "--p", "0.5", "--plot", str(picture)]) == 1
+    assert "pip install matplotlib" in capsys.readouterr().err
+    assert not picture.exists()
+
+
 def test_certify_draws_the_largest_radius(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     options = ["--p", "0.5", "--plot-radius", str(tmp_path / "radius.svg")]

@@ -1,5 +1,7 @@
 """Pictures of certificates hold what they should."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,13 @@ def test_refuses_bad_input(tmp_path):
         bincp.plots.plot_bounds(lambda p: p, tmp_path / "bounds.png")
     with pytest.raises(TypeError, match="`target` must be a path or matplotlib Axes"):
         bincp.plots.plot_bounds(certificate, 3)
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch, tmp_path):
+    certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    with pytest.raises(ImportError, match="need matplotlib: pip install matplotlib"):
+        bincp.plots.plot_bounds(certificate, tmp_path / "bounds.png")
 
 
 def test_radii_are_those_that_the_probabilities_certify():
