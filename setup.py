@@ -37,6 +37,7 @@ KERNELS = {
     "_noise": [*NOISE, "noise/splitting.c"],
     "_operators": [*OPERATORS, "numerics/float_mode.c"],
     "_sequential": ["rules/sequential.c"],
+    "_sweep": ["regression/interval_scores.c", "regression/sweep.c"],
 }
 
 DEBUG, TRACE, ANNOTATE, NO_CLONES = (

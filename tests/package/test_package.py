@@ -29,6 +29,7 @@ PUBLIC_MODULES = {
     "bincp.noise",
     "bincp.plots",
     "bincp.radii",
+    "bincp.regression",
     "bincp.sampling",
     "bincp.scores",
     "bincp.smoothing",
