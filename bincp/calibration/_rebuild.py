@@ -93,10 +93,20 @@ def _check_ranks(rule: DecisionRule, certificate: Certificate) -> None:
         )
 
 
+def described_pair(description: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the scheme and the ball of a description; an exception says that it has none of ours.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If it names no classes of bincp, or their parameters are not there or wrong.
+    """
+    return _made(smoothing, description["smoothing"]), _made(balls, description["ball"])
+
+
 def _described(description: dict[str, Any]) -> Certificate | None:
     try:
-        scheme = _made(smoothing, description["smoothing"])
-        ball = _made(balls, description["ball"])
+        scheme, ball = described_pair(description)
         if not _is_built_in(type(scheme), type(ball)):
             return None
         certificate = certify(scheme, ball)

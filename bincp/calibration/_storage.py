@@ -27,12 +27,30 @@ R = TypeVar("R", DecisionRule, ClassRules, RiskRule)
 
 def write(path: str | os.PathLike[str], rule: AnyRule) -> None:
     """Write a rule of any kind."""
-    target = _checked(path)
+    write_document(path, document_of(rule))
+
+
+def document_of(rule: AnyRule) -> dict[str, Any]:
+    """Return the document of a rule of any kind, in plain JSON values."""
     layout = _layout(type(rule))
-    content = {"format": layout.format, "version": VERSION, **layout.encode(rule)}
-    document = {**content, "sha256": checksum(content)}
+    return sealed({"format": layout.format, "version": VERSION, **layout.encode(rule)})
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a document with the checksum of its content."""
+    return {**content, "sha256": checksum(content)}
+
+
+def write_document(path: str | os.PathLike[str], document: dict[str, Any]) -> None:
+    """Write a document as JSON."""
+    target = _checked(path)
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     replace_file(target, lambda stream: stream.write(text.encode()))
+
+
+def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the JSON object of a file, whatever it says."""
+    return _parsed(path, _checked(path).read_bytes())
 
 
 def read(path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
@@ -57,7 +75,13 @@ def read_as(kind: type[R], path: str | os.PathLike[str]) -> tuple[R, Certificate
 
 def parse(data: bytes, path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
     """Return the rule and the certificate in the bytes of a file, which messages name."""
-    document = _parsed(path, data)
+    return of_document(_parsed(path, data), path)
+
+
+def of_document(
+    document: dict[str, Any], path: str | os.PathLike[str]
+) -> tuple[AnyRule, Certificate | None]:
+    """Return the rule and the certificate of a document in a file, which messages name."""
     layout = next((one for one in LAYOUTS if one.format == document.get("format")), None)
     if layout is None:
         raise _foreign(path)
