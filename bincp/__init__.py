@@ -44,6 +44,7 @@ from bincp import balls, metrics, noise, plots, radii, regression, scores, smoot
 from bincp._core._capi import API as _C_API  # noqa: F401  # BINCP_API_CAPSULE of bincp/bincp.h
 from bincp._utils.include import get_include
 from bincp._utils.version import __version__ as __version__
+from bincp.auditing import Audit, audit
 from bincp.calibration import (
     BinCP,
     MondrianBinCP,
@@ -73,6 +74,7 @@ from bincp.intervals import (
 )
 
 __all__ = [
+    "Audit",
     "BinCP",
     "Certificate",
     "CertificateABIError",
@@ -84,6 +86,7 @@ __all__ = [
     "SequentialRule",
     "SequentialTracker",
     "TrivialSetWarning",
+    "audit",
     "balls",
     "bernstein_lower",
     "bernstein_upper",
