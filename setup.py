@@ -29,7 +29,7 @@ OPERATORS = [
     "certificates/operators.c",
 ]
 KERNELS = {
-    "_binomial": BINOMIAL,
+    "_binomial": [*BINOMIAL, "numerics/confidence.c"],
     "_capi": [*OPERATORS, *COUNTING, *BINOMIAL, *NOISE, "api/capi.c"],
     "_count": COUNTING,
     "_foreign": [*OPERATORS, "certificates/foreign.c"],
