@@ -7,7 +7,8 @@ Toolbox (ART), or a function of NumPy arrays; `sample_scores`, `count_scores`, `
 
 Noise is added before the model sees the input: the scaling of a scikit-learn pipeline and ART's
 ``preprocessing`` and ``preprocessing_defences`` act on the noisy input, which the certificate
-requires. `as_regressor` does the same for regressors. Noisy inputs leave the range of clean ones,
+requires. `as_regressor` does the same for regressors. `noisy_outcomes` runs set predictors of other
+conformal libraries on noisy inputs, for `bincp.audit`. Noisy inputs leave the range of clean ones,
 and are not clipped; ART's ``clip_values`` bound its attacks, and its ``predict`` does not clip to
 them either.
 """
@@ -15,5 +16,6 @@ them either.
 from bincp.adapters._as_model import ModelLike as ModelLike
 from bincp.adapters._as_model import as_model
 from bincp.adapters._as_regressor import as_regressor
+from bincp.adapters._predictors import noisy_outcomes
 
-__all__ = ["as_model", "as_regressor"]
+__all__ = ["as_model", "as_regressor", "noisy_outcomes"]
