@@ -311,11 +311,12 @@ def worst_slice_coverage(
     held_out: Level = 0.75,
     seed: int = 0,
 ) -> float:
-    """Return the coverage on the worst slab of the feature space [1]_ [2]_.
+    """Return the coverage on the worst slab of the feature space.
 
-    A slab holds the points with a <= v.x <= b. Over random directions v, the slab of least coverage
-    among those with at least a share `delta` of the points is found on one part of the points, and
-    its coverage is measured on the others: on the points that chose the slab it would be too low.
+    A slab holds the points with a <= v.x <= b [1]_ [2]_. Over random directions v, the slab of
+    least coverage among those with at least a share `delta` of the points is found on one part of
+    the points, and its coverage is measured on the others: on the points that chose the slab it
+    would be too low.
 
     Parameters
     ----------
