@@ -192,6 +192,9 @@ class IntervalSets:
         size = check_integer("n", n, low=0)
         return cls._made(np.arange(size + 1), np.full(size, -np.inf), np.full(size, np.inf))
 
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), (self.offsets, self.left, self.right)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -77,8 +77,26 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
                 "bernstein_upper",
                 "dkw_band",
                 "get_include",
-            ]
+            ],
+            "bincp.intervals": [
+                "randomized_clopper_pearson_lower",
+                "randomized_clopper_pearson_upper",
+                "confidence_sequence_lower",
+                "confidence_sequence_upper",
+            ],
         },
+    ),
+    (
+        "regression",
+        "Regression",
+        "Sets of real labels, from predictions of noisy inputs.",
+        {"bincp.regression": []},
+    ),
+    (
+        "audit",
+        "Audit",
+        "What a plain conformal predictor keeps under attack.",
+        {"bincp": ["audit", "Audit"]},
     ),
     (
         "other_methods",

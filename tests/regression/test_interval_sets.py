@@ -1,6 +1,8 @@
 """Unions of intervals: brute force in fractions, golden sets, ties, infinite ends, bad input."""
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -248,6 +250,8 @@ def test_labels_are_finite_and_as_many_as_the_sets():
 
 def test_sets_cannot_be_written_to():
     sets = IntervalSets.from_ends([[0.0]], [[1.0]], 1)
-    for array in (sets.offsets, sets.left, sets.right):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 7
+    for kept in (sets, copy.deepcopy(sets), pickle.loads(pickle.dumps(sets))):
+        assert repr(kept) == "IntervalSets([0, 1])"
+        for array in (kept.offsets, kept.left, kept.right):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 7

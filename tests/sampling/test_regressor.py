@@ -70,6 +70,26 @@ def test_it_is_sampling_and_the_functions_on_arrays(data, score):
     assert same(ours.predict(x[100:]), wanted)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tau": -0.8},
+        {"p": 0.7},
+        {"guarantee": ("training-conditional", 0.1)},
+        {"correction": "clopper-pearson", "union": "two-bounds", "n_samples": 256},
+        {"correction": "none"},
+        {"n_samples": 64, "n_test_samples": 8},
+    ],
+    ids=str,
+)
+def test_every_kind_of_rule_decides_about_real_labels(data, settings):
+    x, y = data
+    ours = regressor(ball=L2(0.05), **settings).calibrate(x[:100], y[:100])
+    sets = ours.predict(x[100:])
+    assert coverage(sets, y[100:]) > 0.6  # three standard errors of 50 points below 0.8
+    assert np.isfinite(average_width(sets))
+
+
 def test_each_call_has_new_noise_and_equal_ids_have_equal_noise(data):
     x, y = data
     ours = regressor().calibrate(x[:100], y[:100])
