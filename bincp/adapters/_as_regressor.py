@@ -28,8 +28,7 @@ def as_regressor(estimator: ModelLike, *, arrays: bool = False) -> Model:
           inputs are flattened to (b, features);
         * with ``arrays=True``, a function of NumPy arrays;
         * a tuple or list of several of these, whose predictions are put side by side: a model of
-        the
-          mean and one of the spread, or models of two quantiles.
+          the mean and one of the spread, or models of two quantiles.
 
     arrays : bool, optional
         `estimator` is a function, or functions, of NumPy arrays.

@@ -36,16 +36,15 @@ def noisy_outcomes(
     Parameters
     ----------
     predictor : object
-        A calibrated predictor, whose inputs were noisy in calibration too, or else its sets are
-        merely worse than they need be. One of:
+        A calibrated predictor; it should have been calibrated on noisy inputs, too. One of:
 
-        * of MAPIE (version 1), with ``predict_set`` or ``predict_interval`` at one confidence
-        level;
+        * of MAPIE (version 1), with ``predict_set`` or ``predict_interval``, at one level;
         * of crepes, with ``predict_set`` or ``predict_int``; `confidence` says the level;
         * of TorchCP, whose ``predict`` returns labels (n, K) or intervals (n, 1, 2);
-        * a function of noisy inputs (n, ...), an array, that returns sets: booleans or numbers 0
-        and 1
-          (n, K), closed intervals in floating point (n, 2), or `bincp.regression.IntervalSets`.
+        * a function of noisy inputs (n, ...), an array, that returns sets: booleans, or numbers 0
+          and 1 (n, K); closed intervals in floating point (n, 2); or
+          `bincp.regression.IntervalSets`.
+
     x : array (n, ...)
         Held-out inputs, not those of the calibration. They get the noise.
     y : array_like (n,)
@@ -71,8 +70,10 @@ def noisy_outcomes(
         If the sets or labels have a wrong shape or range, or several confidence levels; or if
         `confidence` is missing or unwanted.
 
-    Notes ----- None of the libraries is imported here. A predictor that treats the inputs of a
-    batch together, or learns from one to the next, is none for an audit.
+    Notes
+    -----
+    None of the libraries is imported here. A predictor that treats the inputs of a batch together,
+    or learns from one to the next, is none for an audit.
 
     Examples
     --------

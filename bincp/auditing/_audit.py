@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array: TypeAlias = npt.NDArray[np.float64]
-Curve: TypeAlias = Callable[[Array], Array]
+Families: TypeAlias = Sequence[Sequence[Certificate]]
+"""For each radius, the certificates of the balls among which the adversary may choose."""
 
 _CELLS = 4000
 _SPREAD = 9.0  # standard deviations of the Beta law that the cells cover finely
@@ -191,27 +192,29 @@ def audit(
     ValueError
         If an argument is out of its range.
 
-    Notes ----- *Why it holds.* A noisy point is covered with probability P given all but its own
-    noise, and the mean of P is at least 1 - j / (n + 1), or what the outcomes show. At any input in
-    the ball it is covered with probability c(P), c the certificate. The mean of c(P) is at least
-    conv(c) at the mean of P, conv(c) the lower convex envelope of c (Jensen). c itself would not do
-    where it is not convex: for c(p) = max(p - 0.1, 0), or 0.8 p where that is less, P = 0.1 and 1
-    with the mean 1/2 keep 0.356 and not c(1/2) = 0.4. For i.i.d. points P falls below no quantile
-    of 1 - V, V of the law Beta(j, n + 1 - j), and the least mean over all populations is that of
-    conv(c)(1 - V).
+    Notes
+    -----
+    *Why it holds.* A noisy point is covered with probability P given all but its own noise, and the
+    mean of P is at least 1 - j / (n + 1), or what the outcomes show. At any input in the ball it is
+    covered with probability c(P), c the certificate. The mean of c(P) is at least conv(c) at the
+    mean of P, conv(c) the lower convex envelope of c (Jensen). c itself would not do where it is
+    not convex: for c(p) = max(p - 0.1, 0), or 0.8 p where that is less, P = 0.1 and 1 with the mean
+    1/2 keep 0.356 and not c(1/2) = 0.4. For i.i.d. points P falls below no quantile of 1 - V, V of
+    the law Beta(j, n + 1 - j), and the least mean over all populations is that of conv(c)(1 - V).
 
     *All radii at once.* Nothing was estimated for a radius, so the curve holds as a whole: the
     adversary may choose the radius, but not after it has seen the point, as c is averaged over
     points at each radius by itself. What is said with probability 1 - delta is one event for all
     radii.
 
-    *Rounding.* All bounds are rounded down: `iid_coverage` by 1e-10 more than its cells take, and
-    the envelope of a certificate that is not known to be convex by the width of the steps on which
-    it is computed, some 1e-4.
+    *Rounding.* All bounds are rounded down: `iid_coverage` by 1e-10 more than its cells take. The
+    envelope of a certificate that is not known to be convex is computed in steps, which take up to
+    some 1e-4.
 
-    References ---------- .. [1] Zargarbashi, Akhondzadeh and Bojchevski, "One sample is enough to
-    make conformal prediction
-       robust", NeurIPS 2025.
+    References
+    ----------
+    .. [1] Zargarbashi, Akhondzadeh and Bojchevski, "One sample is enough to make conformal
+       prediction robust", NeurIPS 2025.
 
     Examples
     --------
@@ -223,7 +226,7 @@ def audit(
     (array([0.9    , 0.84886, 0.78276]), array([0.9   , 0.856 , 0.8008]))
     """
     distances = _as_radii(radii)
-    curves = [envelope(_certificates(smoothing, ball, r)) for r in distances.tolist()]
+    families = [_certificates(smoothing, ball, r) for r in distances.tolist()]
     error = None if delta is None else check_level("delta", delta)
     given = [name for name, value in (("n", n), ("alpha", alpha)) if value is not None]
     if outcomes is not None:
@@ -232,15 +235,15 @@ def audit(
                 "`outcomes` must be given with `delta`, and without `n` and `alpha`, got "
                 f"{', '.join(given) or 'no delta'}"
             )
-        return _of_outcomes(distances, curves, _as_outcomes(outcomes), error)
+        return _of_outcomes(distances, families, _as_outcomes(outcomes), error)
     if n is None or alpha is None:
         raise TypeError(f"`n` and `alpha`, or `outcomes`, must be given, got {given or 'neither'}")
     size, level = check_integer("n", n, low=1, high=2**31 - 1), check_level("alpha", alpha)
-    return _of_conformal(distances, curves, size, level, error)
+    return _of_conformal(distances, families, size, level, error)
 
 
 def _of_conformal(
-    radii: Array, curves: Sequence[Curve], n: int, alpha: Fraction, delta: Fraction | None
+    radii: Array, families: Families, n: int, alpha: Fraction, delta: Fraction | None
 ) -> Audit:
     rank = conformal_rank(alpha, n)
     if rank == 0:
@@ -255,10 +258,10 @@ def _of_conformal(
     start = 1 - Fraction(rank, n + 1)
     conditional = None
     if delta is not None:
-        conditional = _read(curves, 1 - share_of_failures(rank, n, delta))
-    plain = _read(curves, start)
+        conditional = _read(families, 1 - share_of_failures(rank, n, delta))
+    plain = _read(families, start)
     cells = _cells(rank, n)
-    iid = np.array([_mean(curve, *cells) for curve in curves])
+    iid = np.array([_mean(family, *cells) for family in families])
     return Audit(
         radii,
         plain,
@@ -273,17 +276,19 @@ def _of_conformal(
 
 
 def _of_outcomes(
-    radii: Array, curves: Sequence[Curve], outcomes: npt.NDArray[np.bool_], delta: Fraction
+    radii: Array, families: Families, outcomes: npt.NDArray[np.bool_], delta: Fraction
 ) -> Audit:
     bound = clopper_pearson_lower(int(outcomes.sum()), len(outcomes), delta)
     assert isinstance(bound, float)
-    coverage = _read(curves, Fraction(bound))
+    coverage = _read(families, Fraction(bound))
     return Audit(radii, coverage, None, None, bound, len(outcomes), None, None, delta)
 
 
-def _read(curves: Sequence[Curve], at: Fraction) -> Array:
-    place = np.array([float_below(at)])
-    return np.array([float(curve(place)[0]) for curve in curves])
+def _read(families: Families, at: Fraction) -> Array:
+    """Return the envelopes at one place, which is rounded down: they do not fall."""
+    place = float_below(at)
+    each = [envelope(family, place)(np.array([place])) for family in families]
+    return np.concatenate(each)
 
 
 def _cells(rank: int, n: int) -> tuple[Array, Array]:
@@ -308,9 +313,9 @@ def _cells(rank: int, n: int) -> tuple[Array, Array]:
     return masses, 1 - np.clip(at + error, v[:-1], v[1:])
 
 
-def _mean(curve: Curve, masses: Array, places: Array) -> float:
-    """Return E[curve(1 - V)], rounded down: in each cell Jensen's inequality again."""
-    return max(float(np.dot(masses, curve(places))) - _TOLERANCE, 0.0)
+def _mean(family: Sequence[Certificate], masses: Array, places: Array) -> float:
+    """Return the mean of the envelope at 1 - V, rounded down: by Jensen's inequality in a cell."""
+    return max(float(np.dot(masses, envelope(family)(places))) - _TOLERANCE, 0.0)
 
 
 def _certificates(smoothing: Any, ball: Any, radius: float) -> list[Certificate]:

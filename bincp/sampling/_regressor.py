@@ -93,9 +93,11 @@ class RobustRegressor:
     --------
     bincp.regression : The same for arrays of predictions.
 
-    Notes ----- *Ids.* The noise of an input is keyed by its id. Each call of `calibrate` and
-    `predict` takes the next ids that the object has not handed out yet, from 0 in each phase. Ids
-    that are given as `indices` are taken as they are: give them in all calls or in none.
+    Notes
+    -----
+    *Ids.* The noise of an input is keyed by its id. Each call of `calibrate` and `predict` takes
+    the next ids that the object has not handed out yet, from 0 in each phase. Ids that are given as
+    `indices` are taken as they are: give them in all calls or in none.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. A
     rule may be calibrated meanwhile: each call of `predict` keeps to the rule that it found at its
