@@ -94,13 +94,7 @@ def _check_ranks(rule: DecisionRule, certificate: Certificate) -> None:
 
 
 def described_pair(description: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the scheme and the ball of a description; an exception says that it has none of ours.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If it names no classes of bincp, or their parameters are not there or wrong.
-    """
+    """Return the scheme and the ball of a description, or raise if it names none of bincp's."""
     return _made(smoothing, description["smoothing"]), _made(balls, description["ball"])
 
 

@@ -167,17 +167,25 @@ def ends_of(parts: Parts, tau: float) -> tuple[Array, Array]:
 
 
 def as_labels(name: str, value: ArrayLike) -> Array:
-    """Return a copy of real labels as doubles; integers between two doubles are refused."""
-    array = as_array(name, value).copy()
+    """Return a copy of real labels as doubles."""
+    labels = as_doubles(name, value).copy()
+    bad = ~np.isfinite(labels)
+    if bad.any():
+        raise ValueError(f"`{name}` must be finite, got {labels[bad][0]} {where(bad)}")
+    return labels
+
+
+def as_doubles(name: str, value: ArrayLike) -> Array:
+    """Return real numbers as doubles; integers between two doubles are refused."""
+    array = as_array(name, value)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"`{name}` must be real numbers, got dtype {array.dtype}")
-    labels = array.astype(np.float64, copy=False)
-    bad = ~np.isfinite(labels)
+    doubles = array.astype(np.float64, copy=False)
     if array.dtype.kind in "iu":
         # As integers of Python: 2^64 - 1 becomes a double that its own dtype does not hold.
-        pairs = zip(labels.ravel().tolist(), array.ravel().tolist(), strict=True)
-        bad = np.array([int(label) != given for label, given in pairs], bool).reshape(array.shape)
-    if bad.any():
-        wanted = "finite" if array.dtype.kind == "f" else "doubles"
-        raise ValueError(f"`{name}` must be {wanted}, got {array[bad][0]} {where(bad)}")
-    return labels
+        pairs = zip(doubles.ravel().tolist(), array.ravel().tolist(), strict=True)
+        bad = np.array([int(double) != given for double, given in pairs], bool)
+        bad = bad.reshape(array.shape)
+        if bad.any():
+            raise ValueError(f"`{name}` must be doubles, got {array[bad][0]} {where(bad)}")
+    return doubles

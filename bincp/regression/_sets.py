@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._core import _sweep
-from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
+from bincp._utils.arrays import ArrayLike, as_counts, where
 from bincp._utils.validation import check_integer
-from bincp.regression._scores import as_labels
+from bincp.regression._scores import as_doubles, as_labels
 
 Array = npt.NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class IntervalSets:
     right: Array
 
     def __post_init__(self) -> None:
-        left, right = (_as_doubles(name, getattr(self, name)).copy() for name in ("left", "right"))
+        left, right = (as_doubles(name, getattr(self, name)).copy() for name in ("left", "right"))
         _refuse_nan("left", left)
         _refuse_nan("right", right)
         if left.shape != right.shape or left.ndim != 1:
@@ -123,7 +123,7 @@ class IntervalSets:
         >>> IntervalSets.from_ends([[0.0, 1.0], [0.0, 3.0]], [[2.0, 3.0], [1.0, 2.0]], 2)
         IntervalSets([1, 2]; empty)
         """
-        first, last = _as_doubles("left", left), _as_doubles("right", right)
+        first, last = as_doubles("left", left), as_doubles("right", right)
         if first.ndim != 2 or first.shape != last.shape or 0 in first.shape:
             raise ValueError(
                 "`left` and `right` must have one shape (n, m) with n, m >= 1, "
@@ -146,6 +146,7 @@ class IntervalSets:
             if _sweep.mark_empty(a.reshape(-1), b.reshape(-1)):
                 _refuse_nan("left", left)
                 _refuse_nan("right", right)
+                raise ValueError("`left` and `right` must not be NaN, got one that was changed")
             if not 1 <= k <= m:
                 continue
             a.sort(axis=1)
@@ -307,13 +308,6 @@ class IntervalSets:
             columns = np.arange(len(rows)) - (sets.offsets[:-1] - first)[rows]
             left[rows, columns], right[rows, columns] = sets.left, sets.right
         return self._swept(left, right, 2)
-
-
-def _as_doubles(name: str, value: Any) -> Array:
-    array = as_array(name, value)
-    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
-        raise TypeError(f"`{name}` must be real numbers, got dtype {array.dtype}")
-    return array.astype(np.float64, copy=False)
 
 
 def _refuse_nan(name: str, ends: Array) -> None:

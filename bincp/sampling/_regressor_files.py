@@ -53,10 +53,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Saved, BinCP, tuple[Any, Any] | 
     except ValueError as error:
         raise ValueError(f"{path}: damaged, {error}") from None
     saved = Saved(document["score"], document["dtype"], found)
-    try:
-        pair = described_pair(found.certificate)
-    except (KeyError, TypeError, ValueError):
-        pair = None
+    pair = None if certificate is None else described_pair(found.certificate)
     return saved, BinCP._with_rule(found, certificate), pair
 
 

@@ -190,6 +190,7 @@ def test_metrics_refuse_what_does_not_fit():
         (([[0.0]], [[1.0, 2.0]], 1), r"one shape \(n, m\).*\(1, 1\) and \(1, 2\)"),
         (([0.0], [1.0], 1), r"one shape \(n, m\)"),
         ((np.empty((0, 3)), np.empty((0, 3)), 1), "n, m >= 1"),
+        (([[0]], [[2**53 + 1]], 1), r"`right` must be doubles, got 9007199254740993 at index"),
         (([[0.0]], [[1.0]], 3), r"`min_count` must be in \[0, 2\], got 3"),
         (([[0.0]], [[1.0]], -1), r"`min_count` must be in \[0, 2\], got -1"),
     ],

@@ -291,6 +291,31 @@ def test_damaged_and_foreign_files_are_refused(data, tmp_path):
         bincp.BinCP.load(path)
 
 
+WRONG = (None, True, 0, -1, 3.5, "", "x", [], [1], {}, {"type": "L2"}, "0x1.0p+0")
+
+
+def test_no_change_of_a_value_passes_or_crashes(data, tmp_path):
+    path = tmp_path / "regressor.json"
+    regressor().calibrate(*data).save(path)
+    content = json.loads(path.read_text())
+
+    def refused(changed):
+        changed = {name: value for name, value in changed.items() if name != "sha256"}
+        path.write_text(json.dumps({**changed, "sha256": checksum(changed)}))
+        with pytest.raises(ValueError, match=r"regressor\.json"):
+            RobustRegressor.load(path, mean)
+
+    for key, value in content.items():
+        for wrong in WRONG:
+            if wrong != value and key != "sha256" and (key, wrong) != ("dtype", None):
+                refused({**content, key: wrong})
+    for part in ("smoothing", "ball"):
+        for wrong in WRONG:  # a rule for noise or a ball that bincp does not know
+            rule = {name: value for name, value in content["rule"].items() if name != "sha256"}
+            rule["certificate"] = {**rule["certificate"], part: wrong}
+            refused({**content, "rule": {**rule, "sha256": checksum(rule)}})
+
+
 def test_a_given_rule_is_checked(data):
     x, y = data
     ours = regressor().calibrate(x, y)
