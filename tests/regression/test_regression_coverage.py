@@ -72,7 +72,7 @@ def test_the_coverage_of_the_sets_is_the_exact_one():
 
 
 def exact_coverage():
-    """Return the coverage of the note by quadrature with 30 digits."""
+    """Return the coverage by quadrature with 30 digits."""
     with mpmath.workdps(30):
         r = mpmath.mpf(3) / 10
 
