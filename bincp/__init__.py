@@ -52,8 +52,11 @@ from bincp.calibration import (
     RobustRiskControl,
     SequentialRule,
     SequentialTracker,
+    Sweep,
+    SweepRow,
     one_sample,
     plan,
+    sweep,
 )
 from bincp.certificates import Certificate, certify, register, registered
 from bincp.counting import count_exceedances, decide, kth_largest
@@ -85,6 +88,8 @@ __all__ = [
     "RobustRiskControl",
     "SequentialRule",
     "SequentialTracker",
+    "Sweep",
+    "SweepRow",
     "TrivialSetWarning",
     "audit",
     "balls",
@@ -111,5 +116,6 @@ __all__ = [
     "regression",
     "scores",
     "smoothing",
+    "sweep",
     "testing",
 ]

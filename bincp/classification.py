@@ -61,7 +61,7 @@ _BOUNDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 """The lower and the upper bound of each name, on successes, trials and a level."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CertifiedLabels:
     """Labels of n inputs, and the radius within which each is certified.
 
@@ -79,6 +79,12 @@ class CertifiedLabels:
     labels: npt.NDArray[np.int64]
     radii: npt.NDArray[np.float64]
     p_lower: npt.NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        n, certified = len(self.labels), self.radii[self.labels != ABSTAIN]
+        name = f"CertifiedLabels({n} inputs, abstains on {n - len(certified)}"
+        radius = f", median radius {np.median(certified):.4g}" if len(certified) else ""
+        return f"{name}{radius})"
 
 
 def predict(counts: ArrayLike, *, alpha: Level = 0.001) -> npt.NDArray[np.int64]:

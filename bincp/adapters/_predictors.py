@@ -7,9 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from bincp._models._as_model import shown
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor
 from bincp._utils.levels import Level, check_level
-from bincp.adapters._as_model import shown
 from bincp.noise import draw
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bincp._utils.tables import table
 from bincp._utils.validation import MAX_COUNT
 from bincp.auditing import Audit, audit
 from bincp.certificates import certify
@@ -24,7 +25,7 @@ from bincp.cli._arguments import (
     radius,
 )
 from bincp.cli._files import picture_file
-from bincp.cli._report import Report, rounded, table
+from bincp.cli._report import Report, rounded
 
 
 def add_audit(commands: Any) -> None:

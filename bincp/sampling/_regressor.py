@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models import ModelLike, as_regressor
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
-from bincp.adapters import ModelLike, as_regressor
 from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.certificates import Certificate, certify
@@ -26,6 +26,7 @@ from bincp.regression._prediction import check_settings, fitted
 from bincp.regression._scores import IntervalScore, as_labels, score_of
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options, integers
+from bincp.sampling._parameters import RuleOwner
 from bincp.sampling._regressor_files import Saved, read, write
 from bincp.sampling._rules import RuleSettings, check_rule, is_calibrated
 from bincp.smoothing import Smoothing
@@ -35,7 +36,7 @@ _id_lock = Lock()
 Predictions = npt.NDArray[np.floating[Any]]
 
 
-class RobustRegressor:
+class RobustRegressor(RuleOwner):
     """Robust sets of real labels from a model: sample, calibrate, sweep.
 
     After `calibrate`, the set that `predict` returns for a new input contains its true label with
@@ -70,6 +71,8 @@ class RobustRegressor:
         As in `sample_scores`.
     seed : int, optional
         As in `sample_scores`. By default a secret one. Whoever knows it knows the test noise.
+    n_threads : int, optional
+        As in `RobustClassifier`.
     **settings
         Settings of the rule, where `rule` is not given: `alpha`, which is needed, and those of
         `BinCP`. `passes` must be None, and "clopper-pearson" needs union="two-bounds": real labels
@@ -119,6 +122,8 @@ class RobustRegressor:
     (100, True)
     """
 
+    _rule: BinCP
+
     def __init__(
         self,
         model: ModelLike,
@@ -133,6 +138,7 @@ class RobustRegressor:
         seed: int | None = None,
         device: torch.device | str | None = None,
         progress: bool = False,
+        n_threads: int = 1,
         **settings: Unpack[RuleSettings],
     ) -> None:
         self.model = as_regressor(model)
@@ -146,6 +152,7 @@ class RobustRegressor:
             got = ", ".join(settings) or "no setting"
             raise TypeError(f"`alpha` must be given where `rule` is not, got {got}")
         self.rule = BinCP(self._certificate, **settings) if rule is None else rule
+        self._first_rule = self._rule
         self.n_samples, self.n_test_samples = _sizes(self.rule, n_samples, n_test_samples)
         self._options = Options.checked(
             score=_unchanged,
@@ -153,9 +160,14 @@ class RobustRegressor:
             seed=secrets.randbits(64) if seed is None else seed,
             device=device,
             progress=progress,
+            n_threads=n_threads,
         )
         self._dtype: str | None = None  # of the predictions in calibration
         self._next_id = {"calibration": 0, "test": 0}
+
+    def _defaults(self) -> dict[str, Any]:
+        own = super()._defaults()
+        return own | {"passes": None} if "passes" in own else own
 
     def __repr__(self) -> str:
         return (
@@ -256,7 +268,11 @@ class RobustRegressor:
             raise ValueError(
                 f"`model` must give predictions of one dtype, got {' and '.join(sorted(dtypes))}"
             )
-        self.rule.calibrate(np.concatenate(scores), n_test_samples=self.n_test_samples)
+        self.rule.calibrate(
+            np.concatenate(scores),
+            n_test_samples=self.n_test_samples,
+            n_threads=self._options.n_threads,
+        )
         self._dtype = dtypes.pop()
         return self
 
@@ -359,6 +375,7 @@ class RobustRegressor:
         seed: int | None = None,
         device: torch.device | str | None = None,
         progress: bool = False,
+        n_threads: int = 1,
     ) -> Self:
         """Make a regressor from a file that `save` wrote and the model of its calibration.
 
@@ -370,7 +387,7 @@ class RobustRegressor:
         smoothing, ball : optional
             Needed where they are of classes from outside, of which the file has a description only.
             Others than those of the file are refused.
-        batch_size, seed, device, progress
+        batch_size, seed, device, progress, n_threads
             As in the constructor.
 
         Returns
@@ -401,6 +418,7 @@ class RobustRegressor:
             seed=seed,
             device=device,
             progress=progress,
+            n_threads=n_threads,
         )
         made._dtype = saved.dtype
         return made

@@ -26,6 +26,9 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
                 "Plan",
                 "SequentialRule",
                 "SequentialTracker",
+                "sweep",
+                "Sweep",
+                "SweepRow",
             ]
         },
     ),

@@ -23,4 +23,6 @@ def test_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
     """Each block in a namespace of its own, as a reader would copy it."""
     monkeypatch.chdir(tmp_path)
     for block in code_of(page):
-        exec(compile(block, str(page), "exec"), {"__name__": "__main__"})
+        names = {"__name__": "__main__"}
+        exec(compile(block, str(page), "exec"), names)
+        assert len(names) > 2  # beside its own name and that of builtins

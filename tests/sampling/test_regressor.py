@@ -139,6 +139,22 @@ def test_an_attack_that_breaks_plain_sets_does_not_break_robust_ones():
     assert shares[1] > 0.84
 
 
+def test_the_arguments_are_read_changed_and_cloned(data):
+    x, y = data
+    ours = regressor(score="residual").calibrate(x, y)
+    params = ours.get_params(deep=False)
+    assert (params["score"], params["alpha"], params["passes"]) == ("residual", 0.2, None)
+    clone = pytest.importorskip("sklearn.base").clone(ours)
+    assert clone.get_params(deep=False) == params
+    with pytest.raises(bincp.NotCalibratedError):
+        clone.predict(x)
+    assert clone.calibrate(x, y).rule.tau_ == ours.rule.tau_
+    ours.set_params(alpha=0.1)
+    with pytest.raises(bincp.NotCalibratedError):
+        ours.predict(x)
+    assert ours.calibrate(x, y).rule.tau_ < clone.rule.tau_
+
+
 # ---- models ----------------------------------------------------------------------------------
 
 

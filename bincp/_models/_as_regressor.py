@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bincp._models._as_model import Model, ModelLike, has_base, shown
 from bincp._utils.validation import check_flag
-from bincp.adapters._as_model import Model, ModelLike, has_base, shown
 
 if TYPE_CHECKING:
     import torch
@@ -62,7 +62,7 @@ def as_regressor(estimator: ModelLike, *, arrays: bool = False) -> Model:
             [0., 2.]])
     """
     check_flag("arrays", arrays)
-    from bincp.adapters._torch_models import Columns
+    from bincp._models._torch_models import Columns
 
     several = isinstance(estimator, tuple | list)
     parts = list(estimator) if several else [estimator]
