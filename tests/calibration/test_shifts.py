@@ -165,7 +165,7 @@ def test_the_two_directions_of_chi_squared_differ_both_ways():
     [
         shifts.TotalVariation("0.05"),
         chi2("0.2", "calibration"),
-        chi2("0.2", "test"),
+        chi2("0.05", "test"),
         shifts.KL("0.05"),
         shifts.LikelihoodRatio("0.8", "1.3"),
         shifts.LevyProkhorov(balls.L2(0.1), "0.05"),
