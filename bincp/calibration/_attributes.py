@@ -6,8 +6,10 @@ from fractions import Fraction
 from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 from bincp.calibration._decision_rule import Settings
+from bincp.calibration._departures import LabelNoise
 from bincp.certificates import Certificate
 from bincp.errors import CertificateError, NotCalibratedError
+from bincp.shifts import Shift
 
 T = TypeVar("T")
 
@@ -63,6 +65,9 @@ class Certified:
     p = Shown[Fraction | None](lambda owner: owner._settings.p)
     correction = Shown[str](lambda owner: owner._settings.correction)
     eta = Shown[Fraction](lambda owner: owner._settings.eta)
+    poisoned = Shown[int](lambda owner: owner._settings.poisoned)
+    label_noise = Shown[LabelNoise | None](lambda owner: owner._settings.label_noise)
+    shift = Shown[Shift | None](lambda owner: owner._settings.shift)
 
     @property
     def certificate_description(self) -> dict[str, Any]:
@@ -93,6 +98,8 @@ class Configured(Certified):
     """The other settings of `BinCP` and `MondrianBinCP`."""
 
     _settings: Settings
+
+    attacked_calibration = _setting(lambda settings: settings.attacked_calibration)
 
     tau = _setting(lambda settings: settings.tau)
     union = _setting(lambda settings: settings.union)

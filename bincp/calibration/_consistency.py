@@ -50,6 +50,22 @@ def _contradiction_of_a_class(rules: ClassRules) -> str | None:
             return f"class {label}: {found}"
     if not rules.made[0].is_sampled:
         return "`classes` must be calibrated on sampled scores"
+    return _contradiction_of_common_rules(rules)
+
+
+def _contradiction_of_common_rules(rules: ClassRules) -> str | None:
+    """Where labels may be poisoned, the test of a class must not depend on its size."""
+    settings = rules.made[0].settings
+    if not settings.touched:
+        sizes = any(rule.share is not None for rule in rules.made)
+        return "`share_` belongs to rules with poisoned points" if sizes else None
+    if len({rule.share for rule in rules.made}) > 1 or rules.made[0].share is None:
+        return "`share_` must be given, and the same for all classes, with poisoned points"
+    useful = [rule for rule in rules.made if rule.rank]
+    fixed = settings.tau is not None
+    tests = {(None if fixed else rule.success_rank, rule.tests) for rule in useful}
+    if len(tests) > 1 and not fixed:
+        return "`min_count_` and `success_rank_` must be the same for all classes with poison"
     return None
 
 
@@ -90,6 +106,10 @@ def _settings(rule: DecisionRule) -> Checks:
     yield "at most one of `p` and `tau` may be given", settings.p is None or settings.tau is None
     bounded = settings.correction == "clopper-pearson"
     yield "`eta` must be below alpha", not bounded or settings.eta < settings.alpha
+    yield (
+        "`share_` must be in [0, 1) and no more than alpha leaves",
+        rule.share is None or 0 <= rule.share <= settings.level - settings.spent,
+    )
     mixture = settings.correction == "mixture"
     yield "`delta` belongs to the mixture correction", settings.delta is None or mixture
     budget = isinstance(settings.passes, Fraction)
@@ -101,7 +121,7 @@ def _exact(rule: DecisionRule) -> Checks:
     yield "`p` must not be given with exact probabilities", settings.p is None
     yield "`tau_` must be the `tau` that was fixed", settings.tau in (None, rule.tau)
     yield "a rank or a probability is missing", None not in (rule.rank, rule.p, rule.certified_p)
-    top = top_rank(rule.n_calibration, settings.alpha, settings.delta)
+    top = top_rank(rule.n_calibration, settings.level, settings.delta, settings.touched)
     yield "`rank_` must be that of alpha and n", rule.rank == top
     assert rule.p is not None
     assert rule.certified_p is not None
@@ -182,8 +202,10 @@ def _ranks(rule: DecisionRule) -> Checks:
     assert rule.rank is not None
     assert rule.n_samples is not None
     mixture = settings.correction == "mixture"
-    top = top_rank(rule.n_calibration, settings.alpha - settings.spent, settings.delta)
-    chosen = mixture and settings.tau is None  # then it may be any up to the top
+    level = settings.level - settings.spent if rule.share is None else rule.share
+    top = top_rank(rule.n_calibration, level, settings.delta, settings.touched)
+    # Then it may be any up to the top.
+    chosen = mixture and settings.tau is None and rule.share is None
     low = min(1, top) if chosen else top
     yield "`rank_` must be that of alpha and n", low <= rule.rank <= top
     yield (

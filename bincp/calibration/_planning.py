@@ -21,10 +21,9 @@ from bincp.calibration._bincp import BinCP
 from bincp.calibration._clopper_pearson import uncorrected_rule
 from bincp.calibration._counted import counted_rule, wrong_labels
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._fitting import price_of
 from bincp.calibration._label_test import LabelTest
-from bincp.calibration._mixture import setup_of
-from bincp.calibration._search import choose_rule
+from bincp.calibration._mixture import setups_of
+from bincp.calibration._search import best_rule, price_of
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate
@@ -421,7 +420,8 @@ class _Numbers:
         alpha, eta = self.settings.alpha, self.settings.eta
         if self.n_classes is None or self.settings.delta is not None or eta >= alpha:
             return None
-        printed = Settings(alpha, PAPER_P, correction="clopper-pearson", eta=eta)
+        printed = replace(self.settings, p=PAPER_P, correction="clopper-pearson", passes=None)
+        printed = replace(printed, union="per-bound")
         return replace(self, settings=printed)._plan()
 
     @property
@@ -430,8 +430,8 @@ class _Numbers:
 
     def _mixture(self) -> tuple[DecisionRule, float, float]:
         """Return the rule, its share of wrong labels and its passes."""
-        setup = setup_of(self.certificate, self.settings, self.n, self.m, self.m_test)
-        chosen = choose_rule(setup, price_of(self.settings))
+        setups = setups_of(self.certificate, self.settings, self.n, self.m, self.m_test)
+        chosen = best_rule(setups, price_of(self.settings))
         rule = self._rule(chosen.test.k, chosen.rank, chosen.t)
         if chosen.losses is not None:
             rule = replace(rule, losses=tuple(chosen.losses.tolist()))
@@ -453,7 +453,8 @@ class _Numbers:
 
     def _rule(self, k: int, rank: int | None, t: int | None) -> DecisionRule:
         """Return the decision rule, but for tau."""
-        found = None if t is None else uncorrected_rule(self.certificate, t, self.m, self.m_test)
+        worst = self.settings.worst(self.certificate)
+        found = None if t is None else uncorrected_rule(worst, t, self.m, self.m_test)
         return DecisionRule(
             settings=self.settings,
             tau=math.inf if k else -math.inf,

@@ -6,9 +6,9 @@ from dataclasses import replace
 from bincp.calibration._conditions import Condition
 from bincp.calibration._curve import Array, Curve
 from bincp.calibration._decision_rule import DecisionRule
-from bincp.calibration._fixed_tau import tau_fixed_count
+from bincp.calibration._fixed_tau import setup_at_fixed_tau, tau_fixed_count
 from bincp.calibration._label_test import MOST_EARLY_DRAWS, LabelTest
-from bincp.calibration._mixture import Setup, count_without_attack, setup_of
+from bincp.calibration._mixture import Setup, count_without_attack, setups_of
 from bincp.calibration._sequential import SequentialRule, exit_probabilities
 from bincp.certificates import Certificate
 
@@ -30,14 +30,15 @@ def ranks_allow(rule: DecisionRule, certificate: Certificate) -> bool:
     assert k is not None
     assert t is not None
     assert rank is not None
-    setup = setup_of(certificate, rule.settings, n, m, m_test)
+    setups = setups_of(certificate, rule.settings, n, m, m_test, rule.share)
     if k == 0:
         return True  # every label is accepted
     if rule.settings.tau is not None:
-        return k <= tau_fixed_count(setup, t, rank)[0]
-    if rule.boundaries is None:
-        return is_valid(setup, LabelTest(k, m_test), t, rank)
-    return _allow_boundaries(setup, rule.boundaries, t, rank)
+        return k <= tau_fixed_count(setup_at_fixed_tau(setups), t, rank)[0]
+    boundaries = rule.boundaries
+    if boundaries is None:
+        return any(is_valid(setup, LabelTest(k, m_test), t, rank) for setup in setups)
+    return any(_allow_boundaries(setup, boundaries, t, rank) for setup in setups)
 
 
 def _allow_boundaries(setup: Setup, boundaries: SequentialRule, t: int, rank: int) -> bool:

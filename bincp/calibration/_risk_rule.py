@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from bincp.calibration._departures import Departures
 from bincp.calibration._sequential import SequentialRule
 
 CORRECTIONS = ("clopper-pearson", "none")
@@ -11,10 +12,9 @@ FALSE_NEGATIVE_RATE = "false-negative-rate"
 
 
 @dataclass(frozen=True)
-class RiskSettings:
+class RiskSettings(Departures):
     """The checked options of `bincp.RobustRiskControl`; ``loss`` is None for a function."""
 
-    alpha: Fraction
     p: Fraction | None = None
     loss: str | None = FALSE_NEGATIVE_RATE
     correction: str = "clopper-pearson"
