@@ -235,7 +235,7 @@ def add_correction(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def bound_options(arguments: argparse.Namespace) -> dict[str, str]:
+def bound_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return those of --eta and --union that are given; only clopper-pearson has such bounds."""
     options = {"eta": arguments.eta, "union": arguments.union}
     given = {name: value for name, value in options.items() if value is not None}
@@ -267,6 +267,66 @@ def _guarantee(text: str) -> str | tuple[str, str]:
         raise ValueError(f"must be marginal or training-conditional:delta=DELTA, got {text!r}")
     check_level("delta", delta)
     return kind, delta
+
+
+def add_departures(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--poisoned",
+        type=integer("poisoned", low=0),
+        default=0,
+        metavar="B",
+        help="the most calibration points that may have been replaced by any others (default 0)",
+    )
+    parser.add_argument(
+        "--label-noise",
+        type=_label_noise,
+        metavar="KIND:SIZE",
+        help="what is known of wrong calibration labels: count:5, rate:0.02 (for each input and "
+        "label) or mean-rate:0.02",
+    )
+    parser.add_argument(
+        "--shift",
+        type=_shift,
+        metavar="SHIFT",
+        help="how far the law of the test points may be from that of the calibration points, "
+        "such as total-variation:rho=0.02, chi-squared:rho=0.01,reference=test, kl:rho=0.01, "
+        "likelihood-ratio:low=0.8,high=1.25 or levy-prokhorov:rho=0.01,ball=l2,r=0.1",
+    )
+    parser.add_argument(
+        "--attacked-calibration",
+        action="store_true",
+        help="the calibration inputs, too, may have been moved within the ball before their noise",
+    )
+
+
+DEPARTURES = ("poisoned", "label_noise", "shift", "attacked_calibration")
+"""Options of `add_departures`, which are those of `BinCP`."""
+
+
+@converter
+def _label_noise(text: str) -> tuple[str, int | str]:
+    kind, _, size = text.partition(":")
+    noise = (kind, check_integer("label_noise", _number(size), low=0) if kind == "count" else size)
+    check_label_noise(noise)
+    return noise
+
+
+@converter
+def _shift(text: str) -> Shift:
+    """Make a shift; its numbers are kept as decimals, and a ball is the rest of the text."""
+    head, comma, ball = text.partition(",ball=")
+    name, _, rest = head.partition(":")
+    known = {_kebab(kind): kind for kind in map(vars(shifts).get, shifts.__all__) if kind is not Shift}
+    if name not in known:
+        usages = "  ".join(sorted(usage(kind) for kind in known.values()))
+        raise ValueError(f"unknown shift {name!r}; known are {usages}")
+    values = dict(_pair(name, item) for item in rest.split(",")) if rest else {}
+    if comma:
+        kind, _, parameters = ball.partition(",")
+        values["ball"] = _ball_of(f"{kind}:{parameters}")
+    _check_names(known[name], values, text)
+    shift: Shift = known[name](**values)
+    return shift
 
 
 def add_spec_arguments(
