@@ -77,7 +77,7 @@ class _Operator:
 
 
 def _composed(first: Certificate, second: Certificate) -> Certificate:
-    parts: dict[str, Any] = {"first": first.describe(), "second": second.describe()}
+    parts: dict[str, Any] = {"steps": [first.describe(), second.describe()]}
     return make_certificate(
         Certificate,
         _Operator(first, second),

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TypeAlias
 
+import numpy as np
+
 from bincp._core._binomial import cp_lower
 from bincp._utils.arrays import round_to
 from bincp._utils.levels import float_below, success_rank
@@ -18,7 +20,7 @@ from bincp.calibration._clopper_pearson import (
     uncorrected_count,
 )
 from bincp.calibration._decision_rule import DecisionRule
-from bincp.calibration._losses import complaint
+from bincp.calibration._losses import accept_all, complaint
 from bincp.calibration._mixture import top_rank
 from bincp.calibration._risk_rule import RiskRule
 
@@ -195,6 +197,12 @@ def _losses(rule: DecisionRule) -> Checks:
     wrong = complaint(rule.losses, rule.n_samples)
     yield f"`losses_`: {wrong}", wrong is None
     yield "k is 0 exactly where tau is -inf", (rule.min_count == 0) == (rule.tau == -math.inf)
+    losses = np.array(rule.losses)
+    n, touched = rule.n_calibration, settings.touched
+    yield (
+        "`losses_` cost too much at any threshold",
+        rule.min_count == 0 or not accept_all(losses, n, settings.level, touched),
+    )
 
 
 def _ranks(rule: DecisionRule) -> Checks:

@@ -88,9 +88,9 @@ class MondrianBinCP(Configured):
 
     Notes
     -----
-    *Poisoned labels.* With ``poisoned=b``, or a count of wrong labels, at most b points may have been
-    touched in any way: replaced, added, taken away, or given another label, so that they left one
-    class and entered another. b is charged to every class, for all of them may be in one. Then an
+    *Poisoned labels.* With ``poisoned=b``, or a count of wrong labels, at most b points may have
+    been touched in any way: replaced, added, taken away, or given another label, so that they left
+    one class and entered another. b is charged to every class, for all may be in one. Then an
     adversary has a say in the sizes of the classes, and would choose among the rules if they
     depended on these. So t and k are the same for all sizes: they are made for a share of failures
     a', a function of m, m', alpha and the certificate alone, and tau of a class with n_y points is

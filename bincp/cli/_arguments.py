@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from bincp import shifts
 from bincp._utils.levels import as_fraction, check_level
 from bincp._utils.validation import check_integer, check_real, check_threshold
 from bincp.calibration._arguments import check_passes
 from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
+from bincp.calibration._departures import check_label_noise
 from bincp.certificates import registered
 from bincp.cli._report import Report, one_line
 
@@ -113,8 +115,13 @@ def _ball(text: str) -> object:
     return _parse_spec("ball", text, [ball for _, ball, _ in registered()])
 
 
-def _parse_spec(kind: str, text: str, types: list[type]) -> object:
-    """Make an object from name:parameter=value,parameter=value."""
+def _parse_spec(
+    kind: str,
+    text: str,
+    types: list[type],
+    convert: Callable[[str, str], Any] = lambda key, text: _value(text),
+) -> object:
+    """Make an object from name:parameter=value,parameter=value; a ball is the last of them."""
     name, _, rest = text.partition(":")
     known = {_kebab(cls): cls for cls in reversed(types)}  # of equal names, the first registered
     cls = known.get(name.strip().lower())
@@ -122,14 +129,16 @@ def _parse_spec(kind: str, text: str, types: list[type]) -> object:
         usages = sorted(usage(other) for other in known.values())
         raise ValueError(f"unknown {kind} {name!r}; known are {'  '.join(usages)}")
     parameters = _parameters(cls)
-    values: dict[str, int | float | bool | None] = {}
-    for item in rest.split(",") if rest else []:
+    values: dict[str, Any] = {}
+    rest, nested, ball = rest.partition("ball=")
+    items = rest.removesuffix(",").split(",") if rest else []
+    for item in [*items, nested + ball] if nested else items:
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or key not in parameters or key in values:
             raise ValueError(
                 f"{_kebab(cls)} takes {', '.join(parameters)}, each once, got {item!r}"
             )
-        values[key] = _value(value)
+        values[key] = convert(key, value)
     missing = [key for key, required in parameters.items() if required and key not in values]
     if missing:
         raise ValueError(f"{_kebab(cls)} needs {', '.join(missing)}, got {text!r}")
@@ -290,7 +299,7 @@ def add_departures(parser: argparse.ArgumentParser) -> None:
         metavar="SHIFT",
         help="how far the law of the test points may be from that of the calibration points, "
         "such as total-variation:rho=0.02, chi-squared:rho=0.01,reference=test, kl:rho=0.01, "
-        "likelihood-ratio:low=0.8,high=1.25 or levy-prokhorov:rho=0.01,ball=l2,r=0.1",
+        "likelihood-ratio:low=0.8,high=1.25 or levy-prokhorov:rho=0.01,ball=l2:r=0.1",
     )
     parser.add_argument(
         "--attacked-calibration",
@@ -312,21 +321,16 @@ def _label_noise(text: str) -> tuple[str, int | str]:
 
 
 @converter
-def _shift(text: str) -> Shift:
-    """Make a shift; its numbers are kept as decimals, and a ball is the rest of the text."""
-    head, comma, ball = text.partition(",ball=")
-    name, _, rest = head.partition(":")
-    known = {_kebab(kind): kind for kind in map(vars(shifts).get, shifts.__all__) if kind is not Shift}
-    if name not in known:
-        usages = "  ".join(sorted(usage(kind) for kind in known.values()))
-        raise ValueError(f"unknown shift {name!r}; known are {usages}")
-    values = dict(_pair(name, item) for item in rest.split(",")) if rest else {}
-    if comma:
-        kind, _, parameters = ball.partition(",")
-        values["ball"] = _ball_of(f"{kind}:{parameters}")
-    _check_names(known[name], values, text)
-    shift: Shift = known[name](**values)
-    return shift
+def _shift(text: str) -> object:
+    kinds = [getattr(shifts, name) for name in shifts.__all__ if name != "Shift"]
+    return _parse_spec("shift", text, kinds, _value_of_shift)
+
+
+def _value_of_shift(key: str, text: str) -> object:
+    """Return a word or a decimal, which decides a rank, as it is; a ball from its name on."""
+    if key == "ball":
+        return _parse_spec("ball", text, [ball for _, ball, _ in registered()])
+    return text
 
 
 def add_spec_arguments(

@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -173,6 +173,94 @@ def test_no_adversary_gets_below_the_level():
         refuted["attack"] += world.coverage(n, j + b, m, m_test, t, other, shift) < wanted
     assert checked > 100
     assert all(found > 2 for found in refuted.values()), refuted
+
+
+def coverage_of_plan(world, made, b, shift):
+    """The exact least coverage of any rule, with ranks or losses, counts or boundaries."""
+    if made.losses is None:
+        law, _ = world.law_of_tau(made.n, made.rank + b, made.m, made.success_rank, world.clean)
+    else:
+        law = law_of_tau_by_losses(world, made, b)
+    total = 1 - sum(chance for _, chance in law)  # tau = -inf accepts all
+    for tau, chance in law:
+        accepted = []
+        for kind in range(len(world.shares)):
+            p = world.hits(world.attacked, kind, tau)
+            if made.boundaries is None:
+                accepted.append(at_least(made.min_count, made.n_test_samples, p))
+            else:
+                accepted.append(Fraction(made.boundaries.acceptance(float(p))))
+        total += chance * least_mean(world.shares, accepted, shift)
+    return total
+
+
+def law_of_tau_by_losses(world, made, b):
+    """The adversary has turned the b points with the highest losses into the best ones."""
+    n, m, losses = made.n, made.m, made.losses
+    budget = made.settings.level * (n + 1) * 2**36 - (b + 1) * losses[0]
+    reach = []
+    for tau in world.levels():
+        hits = [
+            sum(
+                share * math.comb(m, s) * p**s * (1 - p) ** (m - s)
+                for share, p in zip(
+                    world.shares,
+                    [world.hits(world.clean, k, tau) for k in range(len(world.shares))],
+                    strict=True,
+                )
+            )
+            for s in range(m + 1)
+        ]
+        reach.append(
+            sum(
+                chance
+                for numbers, chance in multinomial(n, hits)
+                if seen_total(numbers, losses, b) <= budget
+            )
+        )
+    reach.append(Fraction(0))
+    return [(tau, reach[i] - reach[i + 1]) for i, tau in enumerate(world.levels())]
+
+
+def multinomial(n, shares):
+    """All numbers of points with each count, and their probabilities."""
+    for bars in combinations(range(n + len(shares) - 1), len(shares) - 1):
+        ends = [-1, *bars, n + len(shares) - 1]
+        numbers = [b - a - 1 for a, b in pairwise(ends)]
+        ways = math.factorial(n) // math.prod(map(math.factorial, numbers))
+        yield numbers, ways * math.prod(q**x for q, x in zip(shares, numbers, strict=True))
+
+
+def seen_total(numbers, losses, b):
+    """The n - b largest losses of those seen: the b largest of the clean ones are gone."""
+    ordered = [w for w, x in zip(losses, numbers, strict=True) for _ in range(x)]
+    return sum(ordered[b:])
+
+
+def test_no_adversary_gets_below_the_level_of_the_rules_that_are_chosen():
+    """Ranks or losses, and all draws counted or not, as the library decides."""
+    rng = random.Random(3)
+    kinds = set()
+    for _ in range(150):
+        world = random_world(rng)
+        b, shift = rng.choice([0, 1, 2]), rng.choice(SHIFTS)
+        n, m, m_test = rng.choice([9, 19]), rng.randint(1, 3), rng.randint(1, 4)
+        alpha = rng.choice([Fraction(1, 5), Fraction(1, 3), Fraction(1, 2)])
+        made = bincp.plan(
+            certificate_of(world),
+            n=n,
+            m=m,
+            n_test_samples=m_test,
+            alpha=alpha,
+            poisoned=b,
+            shift=shift,
+            passes=rng.choice([None, "auto"]),
+        )
+        if not made.min_count:
+            continue
+        kinds.add((made.losses is None, made.boundaries is None, bool(b), shift is None))
+        assert coverage_of_plan(world, made, b, shift) >= 1 - alpha - TOLERANCE
+    assert len(kinds) > 10
 
 
 def test_attacked_calibration_needs_the_bound_of_the_inverted_ball_first():
