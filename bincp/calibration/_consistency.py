@@ -90,7 +90,7 @@ def _checks(rule: DecisionRule) -> Checks:
     yield ALL_OR_NONE, None not in sampled
     yield from _sizes(rule)
     yield from _tau(rule)
-    yield from _boundaries(rule)
+    yield from boundaries_of(rule, rule.settings.stops_early)
     ranked = (rule.rank, rule.success_rank, rule.p, rule.certified_p)
     if rule.losses is not None:
         yield "a rule has losses or ranks", ranked == (None,) * 4
@@ -169,9 +169,10 @@ def _tau(rule: DecisionRule) -> Checks:
     )
 
 
-def _boundaries(rule: DecisionRule) -> Checks:
+def boundaries_of(rule: Counted, stops_early: bool) -> Checks:
+    """Check the boundaries, which a rule has where it stops early."""
     boundaries = rule.boundaries
-    needed = rule.settings.stops_early and rule.min_count != 0 and rule.n_test_samples != 1
+    needed = stops_early and rule.min_count != 0 and rule.n_test_samples != 1
     yield "`boundaries_` belong to a rule that stops early", needed or boundaries is None
     yield "`boundaries_` are missing", not needed or boundaries is not None
     if boundaries is not None:

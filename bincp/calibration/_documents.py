@@ -50,6 +50,9 @@ SHARE_OF_ALL_SIZES: Fields = {"share": SHARE}
 _DEFAULTS = {
     **{part.name: part.default for part in dataclasses.fields(Departures)},
     "share": None,
+    "boundaries": None,
+    "passes": None,
+    "additive": False,
 }
 """Fields with these values are not in the file.
 
@@ -94,6 +97,16 @@ RISK_SETTINGS: Fields = {
     "eta": level(),
 }
 """Fields of `RiskSettings`."""
+
+RARE_RISK_SETTINGS: Fields = {
+    **{name: codec for name, codec in DEPARTURES.items() if name != "attacked_calibration"},
+    "passes": PASSES,
+    "additive": FLAG,
+}
+"""Further fields of `RiskSettings`."""
+
+RARE_RISK_FITTED: Fields = {"share": SHARE, "boundaries": BOUNDARIES}
+"""Further fields of `RiskRule`."""
 
 RISK_FITTED: Fields = {
     "tau": FLOAT,
@@ -208,6 +221,7 @@ def _layout_of_one(
     settings_kind: type,
     settings: Fields,
     fitted: Fields,
+    rare_settings: Fields,
     rare: Fields,
     contradicted: Callable[[Any], str | None],
 ) -> Layout:
@@ -217,7 +231,7 @@ def _layout_of_one(
         return {
             **_encoded(rule, _CERTIFICATE, ""),
             **_encoded(rule.settings, settings, ""),
-            **_encoded_if_set(rule.settings, DEPARTURES, ""),
+            **_encoded_if_set(rule.settings, rare_settings, ""),
             **_encoded(rule, fitted),
             **_encoded_if_set(rule, rare),
         }
@@ -225,7 +239,7 @@ def _layout_of_one(
     def decode(document: dict[str, Any]) -> Any:
         return kind(
             settings=settings_kind(
-                **_decoded(document, settings, ""), **_decoded_if_set(document, DEPARTURES, "")
+                **_decoded(document, settings, ""), **_decoded_if_set(document, rare_settings, "")
             ),
             **_decoded(document, _CERTIFICATE, ""),
             **_decoded(document, fitted),
@@ -233,7 +247,7 @@ def _layout_of_one(
         )
 
     keys = {*_CERTIFICATE, *settings, *_keys(fitted)}
-    more = {*DEPARTURES, *_keys(rare)}
+    more = {*rare_settings, *_keys(rare)}
     return Layout(name, kind, owner, keys, more, encode, decode, contradicted)
 
 
@@ -286,6 +300,7 @@ LAYOUTS = (
         Settings,
         SETTINGS,
         FITTED,
+        DEPARTURES,
         SHARE_OF_ALL_SIZES,
         contradiction,
     ),
@@ -306,7 +321,8 @@ LAYOUTS = (
         RiskSettings,
         RISK_SETTINGS,
         RISK_FITTED,
-        {},
+        RARE_RISK_SETTINGS,
+        RARE_RISK_FITTED,
         risk_contradiction,
     ),
 )

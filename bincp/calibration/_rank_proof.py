@@ -21,6 +21,13 @@ def is_valid(setup: Setup, test: LabelTest, t: int, rank: int) -> bool:
     return _holds(condition, test.worst_refusals)
 
 
+def allow_test(setup: Setup, k: int, boundaries: SequentialRule | None, t: int, rank: int) -> bool:
+    """Whether ranks are shown to allow a count, or boundaries where there are some."""
+    if boundaries is None:
+        return is_valid(setup, LabelTest(k, setup.m_test), t, rank)
+    return _allow_boundaries(setup, boundaries, t, rank)
+
+
 def ranks_allow(rule: DecisionRule, certificate: Certificate) -> bool:
     """Whether the ranks of a rule of the mixture are shown to allow its count or its boundaries."""
     n, m, m_test, k = rule.n_calibration, rule.n_samples, rule.n_test_samples, rule.min_count
@@ -35,10 +42,7 @@ def ranks_allow(rule: DecisionRule, certificate: Certificate) -> bool:
         return True  # every label is accepted
     if rule.settings.tau is not None:
         return k <= tau_fixed_count(setup_at_fixed_tau(setups), t, rank)[0]
-    boundaries = rule.boundaries
-    if boundaries is None:
-        return any(is_valid(setup, LabelTest(k, m_test), t, rank) for setup in setups)
-    return any(_allow_boundaries(setup, boundaries, t, rank) for setup in setups)
+    return any(allow_test(setup, k, rule.boundaries, t, rank) for setup in setups)
 
 
 def _allow_boundaries(setup: Setup, boundaries: SequentialRule, t: int, rank: int) -> bool:

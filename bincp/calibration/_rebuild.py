@@ -10,6 +10,7 @@ from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._described import certificate_described
 from bincp.calibration._loss_proof import proves
 from bincp.calibration._rank_proof import ranks_allow
+from bincp.calibration._risk_fitting import risk_is_paid
 from bincp.calibration._risk_rule import RiskRule
 from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate
@@ -44,6 +45,9 @@ def certificate_of(rule: DecisionRule | ClassRules | RiskRule) -> Certificate | 
     gives = [_gives(worst, one) for one in rules]  # each is checked, also after a no
     for one in {_ranks_of(one): one for one in decisions if _takes_ranks(one)}.values():
         _check_ranks(one, certificate)
+    for risk in rules:
+        if isinstance(risk, RiskRule) and risk.share is not None:
+            _check_risk(risk, certificate)
     return certificate if all(gives) else None
 
 
@@ -67,6 +71,16 @@ def _check_losses(losses: tuple[int, ...], test: SequentialRule, certificate: Ce
         raise ValueError(
             "`losses_` must pay for the refusals of `min_count_` or `boundaries_` under "
             f"{certificate!r}, got losses that do not"
+        )
+
+
+def _check_risk(rule: RiskRule, certificate: Certificate) -> None:
+    if not risk_is_paid(rule, certificate):
+        test = "`min_count_`" if rule.boundaries is None else "`boundaries_`"
+        raise ValueError(
+            f"{test} must be what `share_` and `success_rank_` allow under {certificate!r} for "
+            f"alpha, got k = {rule.min_count} with the share {rule.share} and "
+            f"t = {rule.success_rank}, which do not keep the level"
         )
 
 

@@ -263,7 +263,7 @@ class Search:
     def _successes(self) -> list[tuple[int, Array]]:
         """Each t, with the probability that a calibration point reaches its threshold."""
         m, t = self._setup.m, self._setup.t
-        ranks = _success_ranks(m) if t is None else [t]
+        ranks = success_ranks(m) if t is None else [t]
         return [(t, 1 - self._curve.calibration_failures(t, m)[::-1]) for t in ranks]
 
     def _by_losses(
@@ -354,7 +354,8 @@ class Search:
         return units, wrong(best)
 
 
-def _success_ranks(m: int) -> list[int]:
+def success_ranks(m: int) -> list[int]:
+    """Return the t that are tried: all if few, else even shares of m."""
     if m <= _FEW_RANKS:
         return list(range(1, m + 1))
     shares = np.linspace(0.3, 1, _FEW_RANKS - 2)

@@ -90,7 +90,7 @@ class Levels:
         i = int(np.argmin(np.abs(CENTRES - centre)))
         return np.asarray(np.cumsum(self._masses[i]) + charge)
 
-    def by_rank(self, t: int, rank: int, n: int) -> Array:
+    def by_rank(self, t: int, rank: float, n: int) -> Array:
         """Return where a p-fixed rule leads to, for each node of the distribution of its level."""
         return _where(self._failures[t], _quantiles_of_rank(rank, n))
 
@@ -137,7 +137,7 @@ def mean_over_nodes(values: Array, at: Array) -> float:
 
 
 @lru_cache(4096)
-def _quantiles_of_rank(rank: int, n: int) -> Array:
+def _quantiles_of_rank(rank: float, n: int) -> Array:
     """Return quantiles of the share of points below the rank-th smallest of n."""
     return np.asarray(special.betaincinv(rank, n + 1 - rank, _NODES))
 
