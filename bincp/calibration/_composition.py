@@ -2,7 +2,7 @@
 
 import math
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,13 @@ from bincp.calibration._described import ball_of, scheme_of
 from bincp.certificates import Certificate, certify
 from bincp.certificates._certificate import make_certificate
 
-Worst: TypeAlias = Certificate
-
 Array = npt.NDArray[np.float64]
 
 
 @lru_cache(256)
 def worst_certificate(
     certificate: Certificate, local: Ball | None, attacked_calibration: bool
-) -> Worst:
+) -> Certificate:
     """Return the certificate of all steps: calibration inputs back to clean, a shift, an attack.
 
     Points that were attacked before the calibration have at most the probabilities

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from bincp._utils.levels import Level, as_fraction
 from bincp._utils.validation import check_flag, check_integer
-from bincp.calibration._composition import Worst, worst_certificate
+from bincp.calibration._composition import worst_certificate
 from bincp.certificates import Certificate
 from bincp.shifts import LevyProkhorov, LikelihoodRatio, Shift, TotalVariation
 
@@ -83,9 +83,11 @@ class Departures:
         """Refuse what has no certificate: an inverted ball, or the local part of a shift."""
         self.worst(certificate)
 
-    def worst(self, certificate: Certificate) -> Worst:
+    def worst(self, certificate: Certificate) -> Certificate:
         """Return the certificate from the points seen to the attacked test points."""
         local = self.shift.ball if isinstance(self.shift, LevyProkhorov) else None
+        if local is None and not self.attacked_calibration:
+            return certificate
         return worst_certificate(certificate, local, self.attacked_calibration)
 
 
