@@ -20,6 +20,7 @@ from scipy import special
 import bincp
 from bincp import balls, shifts, smoothing
 from bincp.baselines import VanillaCP
+from bincp.calibration._fixed_tau import setup_at_fixed_tau, tau_fixed_count
 from bincp.calibration._mixture import setups_of
 from bincp.calibration._rank_proof import _holds
 from bincp.calibration._search import Price, best_rule
@@ -127,6 +128,7 @@ def certificate_of(world):
     )
 
 
+SHARES_OF_BAD = [Fraction(i, 1000) for i in (80, 85, 180, 185)]  # of points that reach no tau
 SHIFTS = [
     None,
     shifts.TotalVariation("0.03"),
@@ -303,6 +305,98 @@ def test_attacked_calibration_needs_the_bound_of_the_inverted_ball_first():
     assert all(found > 5 for found in refuted.values()), refuted
 
 
+def test_labels_that_are_wrong_at_a_rate_cost_no_coverage_of_true_ones():
+    """A share e of the calibration scores is that of other labels, as high as the noise likes."""
+    rng = random.Random(7)
+    refuted = checked = 0
+    for _ in range(150):
+        world = random_world(rng)
+        e = rng.choice([Fraction(1, 20), Fraction(1, 5)])
+        high = max(range(len(world.shares)), key=lambda kind: min(world.scores[kind]))
+        seen = [(1 - e) * share for share in world.shares]
+        seen[high] += e
+        n, m, m_test = rng.choice([9, 19, 40]), rng.randint(1, 4), rng.randint(1, 4)
+        alpha, p = rng.choice([Fraction(1, 5), Fraction(1, 2)]), Fraction(rng.randint(1, m), m)
+        certificate = certificate_of(world)
+        observed = World(world.clean, world.attacked, seen, world.scores)
+        wanted = 1 - alpha - TOLERANCE
+        for noise in (("rate", e), None):
+            t, j, k = quiet(rank_rule, certificate, n, m, m_test, alpha, p, label_noise=noise)
+            if not k:
+                continue
+            law, _ = observed.law_of_tau(n, j, m, t, world.clean)
+            coverage = sum(
+                chance
+                * sum(
+                    share * at_least(k, m_test, world.hits(world.attacked, kind, tau))
+                    for kind, share in enumerate(world.shares)
+                )
+                for tau, chance in law
+            )
+            if noise is None:
+                refuted += coverage < wanted
+            else:
+                checked += 1
+                assert coverage >= wanted
+    assert checked > 40
+    assert refuted > 2
+
+
+def coverage_at_fixed_tau(world, tau, numbers, adversary, reckoned):
+    """k depends on the observed t, which the adversary has raised to that of rank j.
+
+    ``adversary`` and ``reckoned`` are the poisoned points and the shift that there are, and those
+    that the rule is made for.
+    """
+    n, m, m_test, alpha = numbers
+    b, shift = adversary
+    options = {"poisoned": reckoned[0], "shift": reckoned[1], "tau": tau, "p": None}
+    setup = setup_at_fixed_tau(setups(certificate_of(world), n, m, alpha, m_test=m_test, **options))
+    if not setup.top_rank:
+        return Fraction(1)
+    kinds = range(len(world.shares))
+    clean = [world.hits(world.clean, kind, tau) for kind in kinds]
+    attacked = [world.hits(world.attacked, kind, tau) for kind in kinds]
+    reach = [
+        1
+        - at_least(
+            setup.top_rank + b,
+            n,
+            1 - sum(a * at_least(t, m, p) for a, p in zip(world.shares, clean, strict=True)),
+        )
+        for t in range(m + 2)
+    ]
+    total = Fraction(0)
+    for t in range(m + 1):
+        k = tau_fixed_count(setup, t, setup.top_rank)[0]
+        accepted = [at_least(k, m_test, p) for p in attacked]
+        total += (reach[t] - reach[t + 1]) * least_mean(world.shares, accepted, shift)
+    return total
+
+
+def test_no_adversary_gets_below_the_level_of_a_fixed_tau():
+    rng = random.Random(6)
+    refuted = {"poison": 0, "shift": 0}
+    checked = 0
+    certain = [World([Fraction(1)], [Fraction(1)], [q, 1 - q], [[0], [9]]) for q in SHARES_OF_BAD]
+    for world in [*certain, *(random_world(rng) for _ in range(150))]:
+        tau = 9 if world in certain else rng.choice(world.levels())
+        b, shift = rng.choice([0, 1, 4, 8]), rng.choice(SHIFTS)
+        numbers = rng.choice([19, 40]), rng.randint(1, 4), rng.randint(1, 4), Fraction(1, 3)
+        if world in certain:
+            b, shift, numbers = 0, shifts.TotalVariation("0.1"), (400, 1, 1, Fraction(1, 5))
+        found = coverage_at_fixed_tau(world, tau, numbers, (b, shift), (b, shift))
+        checked += found < 1
+        wanted = 1 - numbers[3] - TOLERANCE
+        assert found >= wanted
+        for name, reckoned in (("poison", (0, shift)), ("shift", (b, None))):
+            if reckoned != (b, shift):
+                wrong = coverage_at_fixed_tau(world, tau, numbers, (b, shift), reckoned)
+                refuted[name] += wrong < wanted
+    assert checked > 50
+    assert all(refuted.values()), refuted
+
+
 def twice(certificate):
     return bincp.Certificate.from_bounds(lambda p: certificate.lower(certificate.lower(p)))
 
@@ -339,9 +433,9 @@ def moved(additions, deletions):
 # ---- ranks ------------------------------------------------------------------------------------
 
 
-def setups(certificate, n, m, alpha, **departures):
-    rule = bincp.BinCP(certificate, alpha=alpha, p=1, **departures)
-    return setups_of(certificate, rule._settings, n, m, m)
+def setups(certificate, n, m, alpha, *, m_test=None, **options):
+    rule = bincp.BinCP(certificate, alpha=alpha, **{"p": 1, **options})
+    return setups_of(certificate, rule._settings, n, m, m_test or m)
 
 
 IDENTITY = bincp.certify(smoothing.Gaussian(1.0), balls.L2(0))
