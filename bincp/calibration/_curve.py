@@ -21,7 +21,6 @@ Array = npt.NDArray[np.float64]
 _POINTS = 600
 _FOCUS = 8.0  # standard deviations around the change-over that get three quarters of the points
 _WIDE = 8.0  # |z| that the rest covers
-_TINY = 1e-9  # q that p = 1 - q holds in half of its digits only
 _FAR = 37.0  # |z| where Phi is 1e-299
 _FAR_STEP = 1.0
 MAX_POINTS = 500_000  # in some 50,000 settings 232,000 were the most that decided anything
@@ -61,14 +60,14 @@ class Curve:
     @cached_property
     def _certified(self) -> tuple[Array, Array]:
         p, q = self._probabilities
-        c = np.asarray(self.certificate.lower(p))
+        # Far out p is 1 in doubles while q is not 0; lower(1) may be that of p = 1 alone.
+        below = np.where((p == 1) & (q > 0), math.nextafter(1, 0), p)
+        c = np.asarray(self.certificate.lower(below))
         d = 1 - c
         if (opposite := _mirrored_upper(self.certificate, q)) is not None:
             small = opposite < 0.5  # what a set loses, its complement gains
+            d = np.where(small, opposite, d)
             c = np.where(small, 1 - opposite, c)
-            # Far out p is 1 in doubles while q is not 0, and lower(p) is that of p = 1.
-            c = np.where(q < _TINY, np.minimum(1 - opposite, c), c)
-            d = np.where(small, opposite, 1 - c)
         check_rising(self.certificate, "lower", p, c)
         # Rounding may be replaced by a larger value from further left; a larger fall is an error.
         return np.maximum.accumulate(c), np.minimum.accumulate(d)
