@@ -9,6 +9,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import bincp
 from bincp import balls, shifts, smoothing
@@ -88,6 +89,22 @@ def tau_of_clean_losses(rule):
         total = sum(int(losses[c]) for c in (values[middle] <= SCORES).sum(axis=1))
         low, high = (middle, high) if total <= budget else (low, middle)
     return values[low]
+
+
+@pytest.mark.parametrize("guarantee", ["marginal", ("training-conditional", "0.1")])
+def test_exact_probabilities_take_the_rank_that_is_left(guarantee):
+    """alpha' = .08 of 301 is rank 24, of which 3 are poisoned; c is that of a larger radius."""
+    p = np.random.default_rng(4).random(300)
+    shift = shifts.LevyProkhorov(balls.L2(0.125), "0.02")
+    options = {"poisoned": 1, "label_noise": ("count", 2), "shift": shift, "guarantee": guarantee}
+    rule = bincp.BinCP(GAUSSIAN, **options).calibrate_exact(p, tau=0.5)
+    wider = bincp.certify(smoothing.Gaussian(0.5), balls.L2(math.nextafter(0.25, 1)))
+    rank = 21
+    if guarantee != "marginal":
+        rank = max(j for j in range(1, 25) if stats.beta.ppf(0.9, j, 301 - j) <= 0.08) - 3
+    assert rule.rank_ == rank
+    assert rule.p_ == np.sort(p)[rank - 1]
+    assert rule.certified_p_ == wider.lower(rule.p_)
 
 
 def test_the_threshold_of_losses_by_brute_force():

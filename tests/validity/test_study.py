@@ -14,6 +14,7 @@ Image = pytest.importorskip("PIL.Image")
 
 from scipy import sparse  # noqa: E402
 
+import bincp  # noqa: E402
 from bincp import noise  # noqa: E402
 from bincp.sampling import sample_scores  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
@@ -21,6 +22,7 @@ from support import import_benchmarks  # noqa: E402
 
 import_benchmarks()
 
+from benchmarks import risk  # noqa: E402
 from benchmarks.study import data, departures, evaluation, networks, scores  # noqa: E402
 
 N_NODES, N_ATTRIBUTES = 60, 40
@@ -375,3 +377,17 @@ def test_the_table_of_departures_has_a_price_and_a_coverage(monkeypatch):
         assert min(coverage) > 85
     prices = [float(row[2].split(",")[0]) for row in rows[:3]]
     assert prices[0] < prices[2]
+
+
+def test_risk_control_by_the_mixture_has_smaller_sets_on_a_multi_label_task(monkeypatch):
+    for name, value in (("N", 150), ("N_TEST", 100), ("N_TRAIN", 300), ("SAMPLES", 16)):
+        monkeypatch.setattr(risk, name, value)
+    scores, labels = risk.sampled(0)
+    assert scores.shape == (250, risk.K, 16)
+    certificate = bincp.certify(Gaussian(risk.SIGMA), bincp.balls.L2(0.25))
+    for loss in risk.LOSSES.values():
+        sizes = [
+            risk.outcome(certificate, loss, scores, labels, correction=correction)[0]
+            for correction in ("mixture", "clopper-pearson")
+        ]
+        assert sizes[0] < sizes[1]
