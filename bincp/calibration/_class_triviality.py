@@ -87,6 +87,4 @@ def _least_points(rules: ClassRules, certificate: Certificate, too_few: int) -> 
 
 def _rank(rule: DecisionRule, n: int) -> int:
     """Return the conformal rank of n points, for the settings of a rule."""
-    settings = rule.settings
-    level = settings.level - settings.spent if rule.share is None else rule.share
-    return top_rank(n, level, settings.delta, settings.touched)
+    return top_rank(n, rule.level, rule.settings.delta, rule.settings.touched)

@@ -123,7 +123,7 @@ def _exact(rule: DecisionRule) -> Checks:
     yield "`p` must not be given with exact probabilities", settings.p is None
     yield "`tau_` must be the `tau` that was fixed", settings.tau in (None, rule.tau)
     yield "a rank or a probability is missing", None not in (rule.rank, rule.p, rule.certified_p)
-    top = top_rank(rule.n_calibration, settings.level, settings.delta, settings.touched)
+    top = top_rank(rule.n_calibration, rule.level, settings.delta, settings.touched)
     yield "`rank_` must be that of alpha and n", rule.rank == top
     assert rule.p is not None
     assert rule.certified_p is not None
@@ -211,8 +211,7 @@ def _ranks(rule: DecisionRule) -> Checks:
     assert rule.rank is not None
     assert rule.n_samples is not None
     mixture = settings.correction == "mixture"
-    level = settings.level - settings.spent if rule.share is None else rule.share
-    top = top_rank(rule.n_calibration, level, settings.delta, settings.touched)
+    top = top_rank(rule.n_calibration, rule.level, settings.delta, settings.touched)
     # Then it may be any up to the top.
     chosen = mixture and settings.tau is None and rule.share is None
     low = min(1, top) if chosen else top

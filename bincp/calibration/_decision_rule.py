@@ -80,6 +80,14 @@ class DecisionRule:
         return self.min_count is not None
 
     @property
+    def level(self) -> Fraction:
+        """The share of failures that the rank may leave."""
+        if self.share is not None:
+            return self.share
+        settings = self.settings
+        return settings.level - (settings.spent if self.is_sampled else 0)
+
+    @property
     def stops_early(self) -> bool:
         """Whether a label may be decided before all m' draws."""
         return self.boundaries is not None

@@ -5,7 +5,7 @@ poison changes the rank of tau, a shift the level, and an attack on the calibrat
 certificate.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from bincp._utils.levels import Level, as_fraction
 from bincp._utils.validation import check_flag, check_integer
 from bincp.calibration._composition import worst_certificate
 from bincp.certificates import Certificate
+from bincp.errors import CertificateError
 from bincp.shifts import LevyProkhorov, LikelihoodRatio, Shift, TotalVariation
 
 LABEL_NOISE = ("count", "rate", "mean-rate")
@@ -80,8 +81,15 @@ class Departures:
         return self.alpha if self.drift is None else self.drift.level(self.alpha)
 
     def check_with(self, certificate: Certificate) -> None:
-        """Refuse what has no certificate: an inverted ball, or the local part of a shift."""
-        self.worst(certificate)
+        """Refuse what has no certificate: the local part of a shift, or the inverted ball."""
+        for name, one in (
+            ("shift", replace(self, attacked_calibration=False)),
+            ("attacked_calibration", self),
+        ):
+            try:
+                one.worst(certificate)
+            except CertificateError as error:
+                raise CertificateError(f"`{name}` must have a certificate: {error}") from None
 
     def worst(self, certificate: Certificate) -> Certificate:
         """Return the certificate from the points seen to the attacked test points."""

@@ -23,12 +23,10 @@ from bincp.certificates import Certificate
 def trivial_cause(rule: DecisionRule, certificate: Certificate) -> str | None:
     """Return the cause and the cure where sets are trivial, else None."""
     settings, n = rule.settings, rule.n_calibration
-    spent = settings.spent if rule.is_sampled else Fraction(0)
-    level = settings.level - spent if rule.share is None else rule.share
-    if top_rank(n, level, settings.delta, settings.touched) == 0:
+    if top_rank(n, rule.level, settings.delta, settings.touched) == 0:
         if settings.delta is not None and settings.level:
             return _too_few_points_given(n, settings, settings.delta)
-        return too_few_points(n, settings, spent)
+        return too_few_points(n, settings, settings.spent if rule.is_sampled else Fraction(0))
     if rule.min_count is None:
         return _too_far(rule) if rule.certified_p == 0 else None
     if rule.tau == -math.inf and (rule.min_count or rule.losses is not None):

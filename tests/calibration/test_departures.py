@@ -239,6 +239,21 @@ def test_a_local_part_needs_a_scheme_that_is_known():
         bincp.BinCP(certificate, shift=shifts.LevyProkhorov(balls.L2(0.1), "0.01"))
 
 
+def test_a_certificate_without_what_is_needed_is_refused_with_the_argument(monkeypatch):
+    flips = shifts.LevyProkhorov(balls.Flips(1, 0), "0.01")
+    with pytest.raises(bincp.CertificateError, match=r"`shift` must have a certificate: .*Flips"):
+        bincp.BinCP(GAUSSIAN, shift=flips)
+    one_way = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
+    monkeypatch.setattr(one_way, "_inverse", missing)
+    with pytest.raises(bincp.CertificateError, match="`attacked_calibration` must have a cert"):
+        bincp.BinCP(one_way, attacked_calibration=True)
+    assert bincp.BinCP(one_way).attacked_calibration is False
+
+
+def missing():
+    raise bincp.CertificateError("there is none for the inverted ball")
+
+
 # ---- label noise ------------------------------------------------------------------------------
 
 

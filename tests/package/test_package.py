@@ -31,6 +31,7 @@ PUBLIC_MODULES = {
     "bincp.radii",
     "bincp.sampling",
     "bincp.scores",
+    "bincp.shifts",
     "bincp.smoothing",
     "bincp.testing",
 }
