@@ -27,11 +27,8 @@ def worst_certificate(
 
     The same arguments give the same object, for calibrations are cached by certificate.
     """
-    if local is not None:
-        certificate = _after_a_move(certificate, local)
-    if attacked_calibration:
-        certificate = _composed(certificate.inverse(), certificate)
-    return certificate
+    last = certificate if local is None else _after_a_move(certificate, local)
+    return _composed(certificate.inverse(), last) if attacked_calibration else last
 
 
 def _after_a_move(certificate: Certificate, local: Ball) -> Certificate:

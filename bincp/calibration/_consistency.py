@@ -202,7 +202,7 @@ def _losses(rule: DecisionRule) -> Checks:
     n, touched = rule.n_calibration, settings.touched
     yield (
         "`losses_` cost too much at any threshold",
-        rule.min_count == 0 or not accept_all(losses, n, settings.level, touched),
+        rule.min_count == 0 or not accept_all(losses, n, settings.proof_level, touched),
     )
 
 

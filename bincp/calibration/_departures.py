@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from bincp._utils.levels import Level, as_fraction
 from bincp._utils.validation import check_flag, check_integer
 from bincp.calibration._composition import worst_certificate
+from bincp.calibration._conditions import TOLERANCE
 from bincp.certificates import Certificate
 from bincp.errors import CertificateError
 from bincp.shifts import LevyProkhorov, LikelihoodRatio, Shift, TotalVariation
@@ -79,6 +80,19 @@ class Departures:
     def level(self) -> Fraction:
         """The level under the law of the points seen that gives alpha under that of the tests."""
         return self.alpha if self.drift is None else self.drift.level(self.alpha)
+
+    @cached_property
+    def proof_level(self) -> Fraction:
+        """The level that proofs with a tolerance aim at, so that it is not magnified by the shift.
+
+        A share of `TOLERANCE` more under the law of the points seen is no more than that under the
+        law of the tests.
+        """
+        if self.drift is None:
+            return self.alpha
+        tolerance = Fraction(str(TOLERANCE))
+        most = min(self.alpha + tolerance, 1 - tolerance)
+        return max(min(self.drift.level(most) - tolerance, self.level), Fraction(0))
 
     def check_with(self, certificate: Certificate) -> None:
         """Refuse what has no certificate: the local part of a shift, or the inverted ball."""

@@ -147,7 +147,9 @@ def _fit_mixture(task: Task) -> DecisionRule:
 def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:
     assert chosen.losses is not None
     settings = task.settings
-    tau = select_threshold_by_losses(task.scores, chosen.losses, settings.level, settings.touched)
+    tau = select_threshold_by_losses(
+        task.scores, chosen.losses, settings.proof_level, settings.touched
+    )
     k = chosen.test.k if tau > -math.inf else 0
     losses = tuple(chosen.losses.tolist())
     counts = CountRule(k, None, None, None)

@@ -41,7 +41,7 @@ def tau_fixed_count(setup: Setup, t_observed: int, rank: int) -> tuple[int, Cond
     curve = setup.curve(t_observed)
     share = setup.share(rank)
     k, condition = largest_count(
-        FixedSlope(curve, t_observed, setup.m, share, setup.alpha, slope), setup.m_test
+        FixedSlope(curve, t_observed, setup.m, share, setup.target, slope), setup.m_test
     )
     return max(k, count_without_attack(setup, t_observed, rank, curve)), condition
 

@@ -31,7 +31,8 @@ class Setup:
 
     A shift of the test law has two proofs. Either ``alpha`` is the level that it leaves of that of
     the user; or ``inside`` is the shift, and the imagined point is drawn from the test law. A
-    ``fixed_share`` takes the place of the share of failures that belongs to n and a rank.
+    ``fixed_share`` takes the place of the share of failures that belongs to n and a rank, and a
+    ``proof_level``, a little below ``alpha``, its place in proofs with a tolerance.
     """
 
     certificate: Certificate
@@ -45,6 +46,7 @@ class Setup:
     inside: Shift | None = None
     fixed_share: Fraction | None = None
     ranks_only: bool = False
+    proof_level: Fraction | None = None
 
     @property
     def may_weigh(self) -> bool:
@@ -74,6 +76,11 @@ class Setup:
             share = share_of_failures(rank + self.poisoned, self.n, self.delta)
         return share if self.inside is None else 1 - self.inside.lower(1 - share)
 
+    @property
+    def target(self) -> Fraction:
+        """The level that proofs with a tolerance aim at."""
+        return self.alpha if self.proof_level is None else self.proof_level
+
     def curve(self, t: int) -> Curve:
         """Return the certificate on a grid for the success rank t."""
         return Curve.around(self.certificate, t, self.m, self.m_test)
@@ -81,7 +88,7 @@ class Setup:
     def condition(self, t: int, rank: int, curve: Curve | None = None) -> MeanFailure:
         """Return the condition of the p-fixed rule with these ranks, on the usual grid if None."""
         grid = self.curve(t) if curve is None else curve
-        return MeanFailure(grid, t, self.m, self.share(rank), self.alpha)
+        return MeanFailure(grid, t, self.m, self.share(rank), self.target)
 
 
 def setups_of(
@@ -109,7 +116,8 @@ def setups_of(
     )
     if settings.drift is None:
         return (outside,)
-    return outside, replace(outside, alpha=settings.alpha, inside=settings.drift)
+    inside = replace(outside, alpha=settings.alpha, inside=settings.drift)
+    return replace(outside, proof_level=settings.proof_level), inside
 
 
 def share_of_failures(rank: int, n: int, delta: Fraction | None = None) -> Fraction:

@@ -289,7 +289,7 @@ class Search:
     ) -> tuple[float, float] | None:
         """Return the share of wrong labels and the mean centre, None where all are accepted."""
         n, poisoned = self._setup.n, self._setup.poisoned
-        budget = float(self._setup.alpha) * (n + 1) - (poisoned + 1) * float(losses[0])
+        budget = float(self._setup.target) * (n + 1) - (poisoned + 1) * float(losses[0])
         if (n - poisoned) * losses[-1] >= budget:
             return None
         at = levels.by_losses(losses, budget, n)
@@ -305,7 +305,7 @@ class Search:
         if candidate.losses is None:
             return self._with_proven_ranks(candidate)
         losses, wrong = self._fine_losses(candidate)
-        if accept_all(losses, self._setup.n, self._setup.alpha, self._setup.poisoned):
+        if accept_all(losses, self._setup.n, self._setup.target, self._setup.poisoned):
             return self._nothing
         return Rule(candidate.test, wrong, candidate.passes, losses=losses)
 

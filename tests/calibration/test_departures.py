@@ -221,6 +221,15 @@ def test_the_local_part_of_a_shift_adds_to_the_radius():
     assert worst.describe()["ball"] == {"type": "L2", "r": math.nextafter(0.375, 1), "dim": None}
 
 
+def test_calibration_inputs_were_attacked_but_did_not_move_with_the_shift():
+    shift = shifts.LevyProkhorov(balls.Flips(1, 0), "0.01")
+    rule = bincp.BinCP(FLIPS, shift=shift, attacked_calibration=True)
+    local = bincp.certify(smoothing.SparseFlip(0.01, 0.6), balls.Flips(1, 0))
+    p = np.linspace(0, 1, 101)
+    steps = FLIPS.lower(local.lower(FLIPS.inverse().lower(p)))
+    np.testing.assert_array_equal(rule._settings.worst(FLIPS).lower(p), steps)
+
+
 def test_the_local_part_of_another_ball_is_composed():
     shift = shifts.LevyProkhorov(balls.L1(0.1), "0.01")
     worst = bincp.BinCP(GAUSSIAN, shift=shift)._settings.worst(GAUSSIAN)

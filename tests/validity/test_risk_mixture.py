@@ -274,6 +274,7 @@ def test_no_adversary_gets_above_the_level_of_the_false_negative_rate():
     assert all(refuted.values()), refuted
 
 
+@pytest.mark.slow
 def test_no_adversary_gets_above_the_level_of_another_loss():
     """And a test that is not paid for, of the strictest count at the whole level, is refuted."""
     rng = random.Random(5)

@@ -21,9 +21,10 @@ import bincp
 from bincp import balls, shifts, smoothing
 from bincp.baselines import VanillaCP
 from bincp.calibration._fixed_tau import setup_at_fixed_tau, tau_fixed_count
+from bincp.calibration._label_test import LabelTest
 from bincp.calibration._mixture import setups_of
-from bincp.calibration._rank_proof import _holds
-from bincp.calibration._search import Price, best_rule
+from bincp.calibration._rank_proof import _holds, is_valid
+from bincp.calibration._search import Price, best_rule, choose_rule
 from support import golden, quiet
 
 EXACT = golden("poisoning")
@@ -145,12 +146,13 @@ def rank_rule(certificate, n, m, m_test, alpha, p, **departures):
     return made.success_rank, made.rank, made.min_count
 
 
+@pytest.mark.slow
 def test_no_adversary_gets_below_the_level():
     """And those who leave out the poison, the shift or the attack do get below it."""
     rng = random.Random(1)
     refuted = {"poison": 0, "shift": 0, "attack": 0}
     checked = 0
-    for _ in range(400):
+    for _ in range(300):
         world = random_world(rng)
         n, m, m_test = rng.choice([5, 9, 19, 40]), rng.randint(1, 4), rng.randint(1, 4)
         alpha = rng.choice([Fraction(1, 10), Fraction(1, 5), Fraction(1, 3), Fraction(1, 2)])
@@ -239,6 +241,7 @@ def seen_total(numbers, losses, b):
     return sum(ordered[b:])
 
 
+@pytest.mark.slow
 def test_no_adversary_gets_below_the_level_of_the_rules_that_are_chosen():
     """Ranks or losses, and all draws counted or not, as the library decides."""
     rng = random.Random(3)
@@ -265,6 +268,7 @@ def test_no_adversary_gets_below_the_level_of_the_rules_that_are_chosen():
     assert len(kinds) > 10
 
 
+@pytest.mark.slow
 def test_attacked_calibration_needs_the_bound_of_the_inverted_ball_first():
     """c(d(q)), not c(q): the adversary raises the scores of the calibration points before.
 
@@ -305,6 +309,7 @@ def test_attacked_calibration_needs_the_bound_of_the_inverted_ball_first():
     assert all(found > 5 for found in refuted.values()), refuted
 
 
+@pytest.mark.slow
 def test_labels_that_are_wrong_at_a_rate_cost_no_coverage_of_true_ones():
     """A share e of the calibration scores is that of other labels, as high as the noise likes."""
     rng = random.Random(7)
@@ -374,6 +379,7 @@ def coverage_at_fixed_tau(world, tau, numbers, adversary, reckoned):
     return total
 
 
+@pytest.mark.slow
 def test_no_adversary_gets_below_the_level_of_a_fixed_tau():
     rng = random.Random(6)
     refuted = {"poison": 0, "shift": 0}
@@ -505,6 +511,81 @@ def test_baselines_take_the_rank_of_the_exact_values(row):
     rank = max(math.floor(Fraction(alpha) * (n + 1)) - b, 0)
     assert rule.rank_ == rank
     assert rule.tau_ == (values[rank - 1] if rank else -math.inf)
+
+
+# ---- the two proofs of a shift ----------------------------------------------------------------
+
+
+EVERY_SHIFT = [
+    shifts.TotalVariation("0.05"),
+    shifts.LikelihoodRatio(0, "1.5"),
+    shifts.LikelihoodRatio("0.9", 10**6),
+    shifts.ChiSquared("0.01", reference="calibration"),
+    shifts.ChiSquared("0.01", reference="test"),
+    shifts.KL("0.01"),
+]
+
+
+@pytest.mark.parametrize("shift", EVERY_SHIFT, ids=str)
+def test_the_tolerance_of_proofs_is_not_magnified_by_a_shift(shift):
+    """A density of 10^6 made 1e-10 of coverage under one law 1e-4 under the other."""
+    outside, inside = setups(IDENTITY, 999, 16, "0.1", shift=shift)
+    tolerance = Fraction(1, 10**10)
+    assert 1 - shift.lower(1 - outside.target - tolerance) <= Fraction(1, 10) + tolerance * 2
+    assert outside.target <= outside.alpha == shift.level("0.1")
+    assert outside.alpha - outside.target <= tolerance
+    assert inside.target == Fraction(1, 10)
+
+
+def envelope(setup, t, k, x, delta):
+    """The envelope at x, of points on the curve."""
+    z = np.linspace(-9, 9, 3001)
+    u = special.betainc(setup.m - t + 1, t, special.ndtr(-z))
+    v = special.betainc(setup.m_test - k + 1, k, special.ndtr(delta - z))
+    below, above = u <= x, u > x
+    slopes = (v[above][:, None] - v[below]) / (u[above][:, None] - u[below])
+    return float(np.max(v[below] + slopes * (x - u[below])))
+
+
+def test_each_proof_of_a_shift_is_the_better_one_somewhere():
+    """How much of alpha each needs: inside is never worse for a ratio bounded from above alone."""
+    better = {"outside": 0, "inside": 0}
+    for delta, (m, t, k) in product([0.1, 0.25, 0.5], [(16, 11, 8), (32, 20, 19), (64, 45, 30)]):
+        certificate = bincp.certify(smoothing.Gaussian(1.0), balls.L2(delta))
+        for shift in (shifts.TotalVariation("0.02"), shifts.LikelihoodRatio(0, "1.2")):
+            outside, inside = setups(certificate, 999, m, "0.1", shift=shift)
+            j = outside.top_rank
+            clean = envelope(outside, t, k, float(outside.share(j)), delta)
+            missed = 1 - float(shift.lower(Fraction(1 - clean)))
+            imagined = envelope(inside, t, k, float(inside.share(j)), delta)
+            if isinstance(shift, shifts.LikelihoodRatio):
+                assert imagined <= missed + 1e-12
+                better["inside"] += imagined < missed - 1e-3
+            else:
+                better["outside"] += missed < imagined - 1e-3
+    assert all(better.values()), better
+
+
+def test_the_better_proof_of_a_shift_is_used():
+    """That with fewer wrong labels in the reference population."""
+    for high, m, delta in product(["1.2", "1.5", "4"], [4, 16, 64], [0.25, 0.5, 1.0]):
+        certificate = bincp.certify(smoothing.Gaussian(1.0), balls.L2(delta))
+        shift = shifts.LikelihoodRatio("0.5", high)
+        options = {"n": 199, "m": m, "p": Fraction(3, 4), "alpha": "0.4", "shift": shift}
+        made = quiet(bincp.plan, certificate, **options)
+        both = setups(certificate, 199, m, "0.4", shift=shift, p=Fraction(3, 4))
+        wrong = [choose_rule(setup, Price(early=False)).wrong for setup in both]
+        assert made.wrong_labels == min(wrong)
+        test = LabelTest(made.min_count, m)
+        proofs = [is_valid(setup, test, 3 * m // 4, made.rank) for setup in both]
+        assert any(proofs) or not made.min_count
+
+
+def test_some_counts_have_one_proof_alone():
+    certificate = bincp.certify(smoothing.Gaussian(1.0), balls.L2(0.5))
+    both = setups(certificate, 999, 256, "0.4", shift=shifts.LikelihoodRatio(0, "1.5"))
+    j = both[0].top_rank
+    assert [is_valid(setup, LabelTest(15, 256), 40, j) for setup in both] == [False, True]
 
 
 # ---- the bound is attained --------------------------------------------------------------------
