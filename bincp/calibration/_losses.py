@@ -65,7 +65,12 @@ _NEAR = 8  # places in the sample: sorting what lies between costs less than to 
 
 
 def select_threshold_by_losses(
-    scores: Scores, losses: Losses, alpha: Fraction, poisoned: int = 0
+    scores: Scores,
+    losses: Losses,
+    alpha: Fraction,
+    poisoned: int = 0,
+    *,
+    n_threads: int = 1,
 ) -> float:
     """Return the largest tau at which the losses of n + 1 points are at most alpha (n + 1).
 
@@ -78,10 +83,13 @@ def select_threshold_by_losses(
     if accept_all(losses, n, alpha, poisoned):
         check_no_nan(scores)
         return -math.inf
-    return _largest_within(scores, losses, budget_of(losses, n, alpha, poisoned), poisoned)
+    budget = budget_of(losses, n, alpha, poisoned)
+    return _largest_within(scores, losses, budget, poisoned, n_threads=n_threads)
 
 
-def _largest_within(scores: Scores, losses: Losses, budget: int, left_out: int = 0) -> float:
+def _largest_within(
+    scores: Scores, losses: Losses, budget: int, left_out: int = 0, *, n_threads: int = 1
+) -> float:
     """Return the largest score at which the losses add up to at most the budget.
 
     The smallest losses, so many as are left out, do not count.
@@ -93,7 +101,7 @@ def _largest_within(scores: Scores, losses: Losses, budget: int, left_out: int =
         check_no_nan(scores)  # otherwise the search reads all scores and finds NaN
 
     def excess(i: int) -> tuple[int, Counts]:
-        counts = count_exceedances(scores, sample[i])
+        counts = count_exceedances(scores, sample[i], n_threads=n_threads)
         return _total(losses, counts, left_out) - budget, counts
 
     nothing = np.zeros(n, np.int32)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_counts, as_scores
+from bincp._utils.estimators import defaults_of
 from bincp._utils.levels import Level
 from bincp._utils.validation import check_integer
 from bincp.calibration import _storage
@@ -154,9 +155,12 @@ class MondrianBinCP(Configured):
         made._settings = rules.made[0].settings
         return made
 
+    def _defaults(self) -> dict[str, Any]:
+        return defaults_of(BinCP) | super()._defaults()
+
     def __repr__(self) -> str:
         state = "not calibrated" if self._rule is None else f"tau_={self._rule.tau!r}"
-        return f"MondrianBinCP(n_classes={self.n_classes}, alpha={self.alpha}, {state})"
+        return f"MondrianBinCP(n_classes={self.n_classes}, {self._shown_settings()}, {state})"
 
     @property
     def rules_(self) -> list[BinCP | None]:
@@ -172,6 +176,7 @@ class MondrianBinCP(Configured):
         labels: ArrayLike | None = None,
         *,
         n_test_samples: int | None = None,
+        n_threads: int = 1,
     ) -> Self:
         """Calibrate on sampled scores of the true labels.
 
@@ -184,6 +189,8 @@ class MondrianBinCP(Configured):
             The true labels, in [0, K).
         n_test_samples : int, optional
             m', number of samples at prediction; m if not given.
+        n_threads : int, optional
+            Threads, >= 1, that count the scores of large arrays. The rule does not depend on it.
 
         Returns
         -------
@@ -224,13 +231,14 @@ class MondrianBinCP(Configured):
         if y.shape != scores.bits.shape[:1]:
             raise ValueError(f"`labels` must have shape {scores.bits.shape[:1]}, got {y.shape}")
         m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
+        n_threads = check_integer("n_threads", n_threads, low=1)
         order = np.argsort(y, kind="stable")
         starts = np.searchsorted(y[order], np.arange(self.n_classes + 1))
         common = self._common_rule(certificate, scores.bits.shape[1], m_test)
 
-        def fitted(points: npt.NDArray[np.intp]) -> DecisionRule:
-            rows = scores.rows(points)
-            return fit(Task(certificate, self._settings, rows, m_test, 1, common))
+        def fitted(rows: npt.NDArray[np.int64]) -> DecisionRule:
+            own = scores.rows(rows)
+            return fit(Task(certificate, self._settings, own, m_test, 1, common, n_threads))
 
         self._rule = rules = ClassRules(
             tuple(

@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bincp import shifts
@@ -181,9 +182,16 @@ def _number(text: str) -> int | float:
 
 
 def add_command(
-    commands: Any, run: Callable[[argparse.Namespace], Report], name: str, *texts: str
+    commands: Any,
+    run: Callable[[argparse.Namespace], Report],
+    name: str,
+    *texts: str,
+    json_file: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a command; the texts are its line in the list, its description and its epilog."""
+    """Add a command; the texts are its line in the list, its description and its epilog.
+
+    With ``json_file`` its option --json takes a file, too, which the command itself writes.
+    """
     summary, description, epilog = texts
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -192,7 +200,17 @@ def add_command(
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    if json_file:
+        parser.add_argument(
+            "--json",
+            nargs="?",
+            type=Path,
+            const=True,
+            metavar="FILE",
+            help=f"print one JSON object, not text, or write it to a file. {OUTPUTS}",
+        )
+    else:
+        parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
     parser.set_defaults(run=run, parser=parser)
     return parser
 

@@ -1,5 +1,10 @@
-"""Each built-in scheme once, with the NumPy or SciPy expression for its lower bound."""
+"""What `bincp bench` measures.
 
+Bounds and noise of each built-in scheme, and those on a grid; and counting. The names of the
+kernels stay the same from version to version: histories of figures go by them.
+"""
+
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +14,14 @@ import numpy.typing as npt
 from scipy import special
 
 from bincp import balls, smoothing
+from bincp.certificates._builtins._distance import GRID_ROUNDING
 from bincp.certificates._builtins.flips import categorical_regions, joint_regions
+from bincp.smoothing._additive import OnGrid
 
 Array = npt.NDArray[np.float64]
 Expression = Callable[[Any], Any]
+
+SIDE = 28  # of the images that get noise
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,76 @@ class Case:
     ball: balls.Ball
     baseline: str
     make_baseline: Callable[[Any, Any], Expression]
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        return f"{_name(self.smoothing)} against {type(self.ball).__name__}"
+
+
+@dataclass(frozen=True)
+class NoiseCase:
+    """A scheme whose noise is measured.
+
+    Parameters
+    ----------
+    smoothing : bincp.smoothing.Smoothing
+        The smoothing scheme.
+    """
+
+    smoothing: smoothing.Smoothing
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        return _name(self.smoothing)
+
+    def x(self, n: int) -> npt.NDArray[Any]:
+        """Return n inputs of 784 ones, which are valid inputs of all schemes."""
+        images = isinstance(self.smoothing, smoothing.BlockAblation | smoothing.BandAblation)
+        levels = isinstance(self.smoothing, OnGrid) and self.smoothing.grid == 255
+        off_grid = getattr(self.smoothing, "off_grid", False)
+        dtype = np.uint8 if levels and not off_grid else np.float32
+        return np.ones((n, SIDE, SIDE) if images else (n, SIDE**2), dtype)
+
+
+@dataclass(frozen=True)
+class CountCase:
+    """Scores that are counted.
+
+    Parameters
+    ----------
+    dtype : str
+        Their dtype.
+    tail : tuple of int
+        Their shape after the first axis.
+    axis : int
+        The axis of the samples.
+    """
+
+    dtype: str
+    tail: tuple[int, ...]
+    axis: int
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        layout = "samples last" if self.axis == len(self.tail) else "labels last"
+        return f"{self.dtype}, {layout}"
+
+    def scores(self, n_bytes: int) -> npt.NDArray[Any]:
+        """Return random scores of about so many bytes."""
+        one = np.dtype(self.dtype).itemsize * math.prod(self.tail)
+        rng = np.random.default_rng(0)
+        return rng.random((max(n_bytes // one, 1), *self.tail), np.float32).astype(self.dtype)
+
+
+def _name(scheme: smoothing.Smoothing) -> str:
+    """Return the name of a scheme, and whether its noise is on a grid."""
+    kind = ""
+    if getattr(scheme, "grid", None) is not None:
+        kind = ", off grid" if getattr(scheme, "off_grid", False) else ", grid"
+    return type(scheme).__name__ + kind
 
 
 # ---- shift and clip -------------------------------------------------------------------------
@@ -93,7 +172,8 @@ def _deletion(scheme: smoothing.Deletion, ball: balls.EditDistance) -> Expressio
 
 
 def _gaussian(scheme: smoothing.Gaussian, ball: balls.L2) -> Expression:
-    shift = ball.r / scheme.sigma
+    rounding = GRID_ROUNDING if scheme.takes_points else 1  # as the certificate does
+    shift = float(rounding * ball.r / scheme.sigma)
     return lambda p: special.ndtr(special.ndtri(p) - shift)
 
 
@@ -193,6 +273,12 @@ CASES = tuple(
     Case(*case)
     for case in (
         (smoothing.Gaussian(0.25), balls.L2(0.12), "ndtr(ndtri(p) - shift)", _gaussian),
+        (
+            smoothing.Gaussian(0.25, grid=255),
+            balls.L2(0.12),
+            "ndtr(ndtri(p) - shift)",
+            _gaussian,
+        ),
         (smoothing.Uniform(0.5), balls.L1(0.25), "clip(p - shift, 0, 1)", _uniform),
         (smoothing.Laplace(0.25), balls.L1(0.25), "exp and log by pieces", _laplace),
         (smoothing.Exp1(0.25), balls.L1(0.25), "exp and log by pieces", _laplace),
@@ -209,8 +295,13 @@ CASES = tuple(
         (smoothing.PowInf(0.25, a=794), balls.L1(0.25, dim=784), "clip(p - shift, 0, 1)", _pow_inf),
         (smoothing.SplittingNoise(0.5), balls.L1(10 / 255), "clip(p - shift, 0, 1)", _splitting),
         (smoothing.Ablation(20, dim=784), balls.L0(5), "clip(p - shift, 0, 1)", _ablation),
-        (smoothing.BlockAblation(10, 32, 32), balls.Patch(3, 3), "clip(p - shift, 0, 1)", _block),
-        (smoothing.BandAblation(4, 32), balls.Patch(3, 3), "clip(p - shift, 0, 1)", _band),
+        (
+            smoothing.BlockAblation(10, SIDE, SIDE),
+            balls.Patch(3, 3),
+            "clip(p - shift, 0, 1)",
+            _block,
+        ),
+        (smoothing.BandAblation(4, SIDE), balls.Patch(3, 3), "clip(p - shift, 0, 1)", _band),
         (smoothing.Deletion(0.9), balls.EditDistance(2), "clip(p - shift, 0, 1)", _deletion),
         (_FLIPS, _FEW, "interp on cumulative masses", _sparse),
         (
@@ -220,11 +311,30 @@ CASES = tuple(
             _categorical,
         ),
         (
-            smoothing.Joint(adjacency=_FLIPS, attributes=smoothing.SparseFlip(0.1, 0.3)),
+            smoothing.Joint(_FLIPS, smoothing.SparseFlip(0.1, 0.3), n_adjacency=SIDE**2 // 2),
             balls.Joint(adjacency=_FEW, attributes=_FEW),
             "interp on cumulative masses",
             _joint,
         ),
     )
 )
-"""Each built-in scheme once."""
+"""Each built-in scheme."""
+
+BOX_MULLER = NoiseCase(smoothing.Gaussian(0.25))
+
+NOISE_CASES = (
+    *(NoiseCase(case.smoothing) for case in CASES),
+    NoiseCase(smoothing.Gaussian(0.25, grid=255, off_grid=True)),
+    NoiseCase(smoothing.Laplace(0.12, grid=255)),
+    NoiseCase(smoothing.Uniform(0.25, grid=255)),
+    NoiseCase(smoothing.Expp(0.25, p=4, grid=255)),
+    NoiseCase(smoothing.Pareto(0.25, a=3, grid=255)),
+)
+"""Each built-in scheme, and each law on a grid."""
+
+COUNT_CASES = (
+    CountCase("float16", (10, 2000), 2),
+    CountCase("float32", (10, 2000), 2),
+    CountCase("float64", (10, 2000), 2),
+    CountCase("float32", (200, 100), 1),
+)

@@ -312,6 +312,13 @@ def test_bad_options_are_refused():
         bincp.MondrianBinCP(GAUSSIAN, n_classes=2, poisoned=1, correction="clopper-pearson")
 
 
+def test_representations_show_what_is_set():
+    shown = repr(bincp.BinCP(GAUSSIAN, poisoned=2, shift=shifts.KL(0), attacked_calibration=True))
+    assert "poisoned=2, shift=KL(rho=Fraction(0, 1)), attacked_calibration=True" in shown
+    assert "label_noise" not in shown
+    assert "poisoned" not in repr(bincp.BinCP(GAUSSIAN))
+
+
 # ---- trivial sets -----------------------------------------------------------------------------
 
 
