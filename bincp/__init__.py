@@ -40,7 +40,18 @@ methods) are for one thread at a time, as matplotlib is.
 
 from bincp._utils import interrupt as _interrupt  # noqa: F401  # isort: skip  # before the others
 
-from bincp import balls, metrics, noise, plots, radii, regression, scores, smoothing, testing
+from bincp import (
+    balls,
+    metrics,
+    noise,
+    plots,
+    radii,
+    regression,
+    scores,
+    shifts,
+    smoothing,
+    testing,
+)
 from bincp._core._capi import API as _C_API  # noqa: F401  # BINCP_API_CAPSULE of bincp/bincp.h
 from bincp._utils.include import get_include
 from bincp._utils.version import __version__ as __version__
@@ -115,6 +126,7 @@ __all__ = [
     "registered",
     "regression",
     "scores",
+    "shifts",
     "smoothing",
     "sweep",
     "testing",

@@ -105,7 +105,7 @@ def _layout(kind: type) -> Layout:
 
 def _rule(layout: Layout, document: dict[str, Any]) -> Any:
     """Return the rule of a document without faults; a ValueError says what is wrong with it."""
-    check_keys(document, {"format", "version", "sha256", *layout.keys})
+    check_keys(document, {"format", "version", "sha256", *layout.keys}, layout.optional_keys)
     content = {name: value for name, value in document.items() if name != "sha256"}
     if document["sha256"] != checksum(content):
         raise ValueError("the content does not have the checksum in `sha256`")

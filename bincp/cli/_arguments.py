@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bincp import shifts
 from bincp._utils.levels import as_fraction, check_level
 from bincp._utils.validation import check_integer, check_real, check_threshold
 from bincp.calibration._arguments import check_passes
 from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
+from bincp.calibration._departures import check_label_noise
 from bincp.certificates import registered
 from bincp.cli._report import Report, one_line
 
@@ -114,8 +116,13 @@ def _ball(text: str) -> object:
     return _parse_spec("ball", text, [ball for _, ball, _ in registered()])
 
 
-def _parse_spec(kind: str, text: str, types: list[type]) -> object:
-    """Make an object from name:parameter=value,parameter=value."""
+def _parse_spec(
+    kind: str,
+    text: str,
+    types: list[type],
+    convert: Callable[[str, str], Any] = lambda key, text: _value(text),
+) -> object:
+    """Make an object from name:parameter=value,parameter=value; a ball is the last of them."""
     name, _, rest = text.partition(":")
     known = {_kebab(cls): cls for cls in reversed(types)}  # of equal names, the first registered
     cls = known.get(name.strip().lower())
@@ -123,14 +130,16 @@ def _parse_spec(kind: str, text: str, types: list[type]) -> object:
         usages = sorted(usage(other) for other in known.values())
         raise ValueError(f"unknown {kind} {name!r}; known are {'  '.join(usages)}")
     parameters = _parameters(cls)
-    values: dict[str, int | float | bool | None] = {}
-    for item in rest.split(",") if rest else []:
+    values: dict[str, Any] = {}
+    rest, nested, ball = rest.partition("ball=")
+    items = rest.removesuffix(",").split(",") if rest else []
+    for item in [*items, nested + ball] if nested else items:
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or key not in parameters or key in values:
             raise ValueError(
                 f"{_kebab(cls)} takes {', '.join(parameters)}, each once, got {item!r}"
             )
-        values[key] = _value(value)
+        values[key] = convert(key, value)
     missing = [key for key, required in parameters.items() if required and key not in values]
     if missing:
         raise ValueError(f"{_kebab(cls)} needs {', '.join(missing)}, got {text!r}")
@@ -253,7 +262,7 @@ def add_correction(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def bound_options(arguments: argparse.Namespace) -> dict[str, str]:
+def bound_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return those of --eta and --union that are given; only clopper-pearson has such bounds."""
     options = {"eta": arguments.eta, "union": arguments.union}
     given = {name: value for name, value in options.items() if value is not None}
@@ -285,6 +294,61 @@ def _guarantee(text: str) -> str | tuple[str, str]:
         raise ValueError(f"must be marginal or training-conditional:delta=DELTA, got {text!r}")
     check_level("delta", delta)
     return kind, delta
+
+
+def add_departures(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--poisoned",
+        type=integer("poisoned", low=0),
+        default=0,
+        metavar="B",
+        help="the most calibration points that may have been replaced by any others (default 0)",
+    )
+    parser.add_argument(
+        "--label-noise",
+        type=_label_noise,
+        metavar="KIND:SIZE",
+        help="what is known of wrong calibration labels: count:5, rate:0.02 (for each input and "
+        "label) or mean-rate:0.02",
+    )
+    parser.add_argument(
+        "--shift",
+        type=_shift,
+        metavar="SHIFT",
+        help="how far the law of the test points may be from that of the calibration points, "
+        "such as total-variation:rho=0.02, chi-squared:rho=0.01,reference=test, kl:rho=0.01, "
+        "likelihood-ratio:low=0.8,high=1.25 or levy-prokhorov:rho=0.01,ball=l2:r=0.1",
+    )
+    parser.add_argument(
+        "--attacked-calibration",
+        action="store_true",
+        help="the calibration inputs, too, may have been moved within the ball before their noise",
+    )
+
+
+DEPARTURES = ("poisoned", "label_noise", "shift", "attacked_calibration")
+"""Options of `add_departures`, which are those of `BinCP`."""
+
+
+@converter
+def _label_noise(text: str) -> tuple[str, int | str]:
+    kind, _, size = text.partition(":")
+    noise = (kind, check_integer("label_noise", _number(size), low=0) if kind == "count" else size)
+    check_label_noise(noise)
+    return noise
+
+
+@converter
+def _shift(text: str) -> object:
+    kinds = [getattr(shifts, name) for name in shifts.__all__ if name != "Shift"]
+    return _parse_spec("shift", text, kinds, _value_of_shift)
+
+
+def _value_of_shift(key: str, text: str) -> object:
+    """Return a word or a decimal, which decides a rank, as it is; a ball from its name on."""
+    if key == "ball":
+        return _parse_spec("ball", text, [ball for _, ball, _ in registered()])
+    return text
 
 
 def add_spec_arguments(

@@ -11,12 +11,14 @@ from bincp._utils.arrays import as_counts
 from bincp.calibration import BinCP, MondrianBinCP
 from bincp.certificates import Certificate, certify
 from bincp.cli._arguments import (
+    DEPARTURES,
     OUTPUTS,
     SPECS,
     UsageError,
     add_alpha,
     add_command,
     add_correction,
+    add_departures,
     add_guarantee,
     add_key_argument,
     add_passes,
@@ -31,7 +33,7 @@ from bincp.cli._files import has_array, is_run, open_run, output_file, read_arra
 from bincp.cli._report import Report
 from bincp.cli._rules import class_rules_data, class_rules_text, rule_data, rule_text
 
-_OPTIONS = ("alpha", "p", "tau", "correction", "guarantee", "passes")
+_OPTIONS = ("alpha", "p", "tau", "correction", "guarantee", "passes", *DEPARTURES)
 """Options of the command that are those of `BinCP`, whatever the correction is."""
 
 
@@ -100,6 +102,7 @@ def add_calibrate(commands: Any) -> None:
         help="scores of each label at prediction, m' (default: as many as in SCORES)",
     )
     add_passes(parser)
+    add_departures(parser)
     add_key_argument(parser, "true_scores or scores")
 
 

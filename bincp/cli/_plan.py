@@ -10,12 +10,14 @@ from bincp._utils.validation import MAX_COUNT
 from bincp.calibration import Plan, plan
 from bincp.certificates import certify
 from bincp.cli._arguments import (
+    DEPARTURES,
     OUTPUTS,
     SPECS,
     UsageError,
     add_alpha,
     add_command,
     add_correction,
+    add_departures,
     add_guarantee,
     add_passes,
     add_spec_arguments,
@@ -26,6 +28,7 @@ from bincp.cli._arguments import (
 )
 from bincp.cli._files import picture_file
 from bincp.cli._report import Report
+from bincp.cli._rules import departures_data
 
 
 def add_plan(commands: Any) -> None:
@@ -73,6 +76,7 @@ def add_plan(commands: Any) -> None:
     add_correction(parser)
     add_guarantee(parser)
     add_passes(parser)
+    add_departures(parser)
     parser.add_argument(
         "--n-classes",
         type=integer("n_classes"),
@@ -119,6 +123,7 @@ def _made(arguments: argparse.Namespace, ball: object, alpha: str, m: int) -> Pl
             guarantee=arguments.guarantee,
             passes=arguments.passes,
             **bound_options(arguments),
+            **{name: getattr(arguments, name) for name in DEPARTURES},
         )
 
 
@@ -169,6 +174,7 @@ def _plan_data(made: Plan) -> dict[str, Any]:
         "delta": None if settings.delta is None else str(settings.delta),
         "p": None if settings.p is None else str(settings.p),
         "passes": None if settings.passes is None else str(settings.passes),
+        **departures_data(settings),
         "success_rank": made.success_rank,
         "rank": made.rank,
         "min_count": made.min_count,

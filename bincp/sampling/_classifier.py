@@ -108,7 +108,8 @@ class RobustClassifier(Sweeping):
         and change no result. The model has threads of its own (`torch.set_num_threads`).
     **settings
         Settings of the rule, where `rule` is not given: `alpha`, which is needed, and `p`, `tau`,
-        `correction`, `union`, `eta`, `guarantee` and `passes`, as in `BinCP`; but `passes` is
+        `correction`, `union`, `eta`, `guarantee`, `poisoned`, `label_noise`, `shift`,
+        `attacked_calibration` and `passes`, as in `BinCP`; but `passes` is
         "auto" if it is not given: predictions stop early where that has a proof.
 
     Attributes

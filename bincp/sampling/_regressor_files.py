@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from bincp.calibration import BinCP, _storage
 from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._described import ball_of, scheme_of
 from bincp.calibration._documents import check_keys
-from bincp.calibration._rebuild import described_pair
 from bincp.regression._scores import score_of
 
 FORMAT, VERSION = "bincp regressor", 1
@@ -53,7 +53,9 @@ def read(path: str | os.PathLike[str]) -> tuple[Saved, BinCP, tuple[Any, Any] | 
     except ValueError as error:
         raise ValueError(f"{path}: damaged, {error}") from None
     saved = Saved(document["score"], document["dtype"], found)
-    pair = None if certificate is None else described_pair(found.certificate)
+    pair = None
+    if certificate is not None:
+        pair = scheme_of(found.certificate), ball_of(found.certificate)
     return saved, BinCP._with_rule(found, certificate), pair
 
 

@@ -9,8 +9,10 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
 from bincp.calibration import BinCP, MondrianBinCP
+from bincp.calibration._departures import Noise
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
+from bincp.shifts import Shift
 
 
 class RuleSettings(TypedDict, total=False):
@@ -24,6 +26,10 @@ class RuleSettings(TypedDict, total=False):
     eta: Level
     guarantee: str | tuple[str, Level]
     passes: Level | None
+    poisoned: int
+    label_noise: Noise | None
+    shift: Shift | None
+    attacked_calibration: bool
 
 
 _METHODS = ("calibrate", "predict_set_from_counts", "sequential_rule")

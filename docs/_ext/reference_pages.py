@@ -45,6 +45,12 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
     ("smoothing", "Smoothing schemes", "The parameters of the noise.", {"bincp.smoothing": []}),
     ("balls", "Balls", "What the adversary may change.", {"bincp.balls": []}),
     (
+        "shifts",
+        "Shifts",
+        "How far the law of the test points may be from that of the calibration points.",
+        {"bincp.shifts": []},
+    ),
+    (
         "noise",
         "Noise",
         "Noise as a function of a key, without torch.",

@@ -32,6 +32,7 @@ PUBLIC_MODULES = {
     "bincp.regression",
     "bincp.sampling",
     "bincp.scores",
+    "bincp.shifts",
     "bincp.smoothing",
     "bincp.testing",
 }
