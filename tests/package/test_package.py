@@ -34,7 +34,8 @@ PUBLIC_MODULES = {
     "bincp.smoothing",
     "bincp.testing",
 }
-ROOMS = {"bincp.calibration", "bincp.certificates", "bincp.cli"}  # public through `bincp` alone
+# Public through `bincp` alone, but for what bincp.certificates makes out of certificates.
+ROOMS = {"bincp.calibration", "bincp.certificates", "bincp.cli"}
 
 PYTHON_FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
