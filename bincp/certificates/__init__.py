@@ -10,8 +10,10 @@
 ``_regions``, ``_ratios``     operators made of likelihood-ratio regions
 ``_law``                      the check of the law that every certificate obeys
 ``_algebra``                  certificates made of certificates, such as `compose`
+``_tradeoff``                 certificates from privacy
 ``_combined``                 their operators, compiled or in Python
-``_facts``, ``_masses``       what they must know of their operands
+``_facts``                    what they must know of their operands
+``_masses``, ``_minorant``    operands as regions, also those that have none of their own
 ============================  =================================================================
 
 `Certificate`, `certify`, `register` and `registered` are names of `bincp`, too. The functions that
@@ -19,10 +21,11 @@ make certificates out of certificates are public here alone, as ``bincp.certific
 """
 
 from bincp.certificates import _builtins  # noqa: F401
-from bincp.certificates._algebra import compose, hierarchical, repeat
+from bincp.certificates._algebra import compose, hierarchical, mixture, product, repeat
 from bincp.certificates._certificate import Certificate, as_certificate
 from bincp.certificates._law import check_law, check_rising
 from bincp.certificates._registry import certify, load_entry_points, register, registered
+from bincp.certificates._tradeoff import from_gdp, from_privacy, from_tradeoff
 
 __all__ = [
     "Certificate",
@@ -31,8 +34,13 @@ __all__ = [
     "check_law",
     "check_rising",
     "compose",
+    "from_gdp",
+    "from_privacy",
+    "from_tradeoff",
     "hierarchical",
     "load_entry_points",
+    "mixture",
+    "product",
     "register",
     "registered",
     "repeat",

@@ -277,6 +277,7 @@ class Certificate:
                 randomised=True,
                 tight=True,
                 convex=True,
+                single=True,
                 masses=lambda: completed(clean, perturbed),
             ),
         )

@@ -12,10 +12,11 @@ from typing import TypeGuard
 from bincp._core import _foreign, _operators
 from bincp._core._operators import Operator as CompiledOperator
 from bincp._utils.levels import float_above, float_below
+from bincp.certificates._curves import shortened
 from bincp.certificates._protocols import Operator
 from bincp.certificates._python_operators import PythonOperator
 
-_BITS = 200  # of a power
+_BITS = 200  # of a root
 
 
 def chain(parts: Sequence[Operator], rounds: int = 1) -> Operator:
@@ -35,6 +36,25 @@ def best(parts: Sequence[Operator]) -> Operator:
         return _operators.best(parts)
     twin = _Best(parts)
     return PythonOperator("best of several", twin.lower, twin.upper)
+
+
+def joint_shift(first: Operator, second: Operator) -> Operator | None:
+    """Return the bounds of two independent Gaussian shifts together; None for other operators.
+
+    The two inputs are apart by the root of the sum of the squares, in standard deviations.
+    """
+    shifts = [_shift(part) for part in (first, second)]
+    squares = [Fraction(shift[1]) ** 2 for shift in shifts if shift and shift[0] == "gaussian"]
+    if len(squares) < 2:
+        return None
+    return _operators.gaussian(float_above(sqrt_above(sum(squares))))
+
+
+def sqrt_above(number: Fraction | int) -> Fraction:
+    """Return the square root, rounded up with a relative error of some 2^-190."""
+    shift = _BITS - (number.numerator.bit_length() - number.denominator.bit_length()) // 2
+    root = math.isqrt(math.ceil(number * Fraction(4) ** shift) - 1) + 1 if number else 0
+    return root / Fraction(2) ** shift
 
 
 def hierarchy(of: Operator, q: Fraction, r: int) -> Operator:
@@ -73,17 +93,11 @@ def _power(q: Fraction, r: int, *, up: bool) -> Fraction:
     result, square = Fraction(1), q
     while r:
         if r % 2:
-            result = _shortened(result * square, up=up)
-        square, r = _shortened(square * square, up=up), r // 2
+            result = shortened(result * square, up=up)
+        square, r = shortened(square * square, up=up), r // 2
         if square < Fraction(1, 2**1100):  # far below the doubles; numbers stay short
             square = Fraction(1, 2**1100) if up and square else Fraction(0)
     return result
-
-
-def _shortened(number: Fraction, *, up: bool) -> Fraction:
-    shift = _BITS - number.numerator.bit_length() + number.denominator.bit_length()
-    scaled = number * Fraction(2) ** shift
-    return (math.ceil(scaled) if up else math.floor(scaled)) / Fraction(2) ** shift
 
 
 def _with_sums(parts: Sequence[Operator]) -> list[Operator]:

@@ -25,6 +25,8 @@ class Facts:
         `lower` is convex, up to its rounding.
     family : str or None
         Certificates of one family are tight one after the other, as shifts that add up.
+    single : bool
+        One pair of laws is the worst for every p, in each mixture with others like it.
     masses : callable or None
         Returns the likelihood-ratio regions whose knapsack the bounds are.
     """
@@ -33,6 +35,7 @@ class Facts:
     tight: bool = False
     convex: bool = False
     family: str | None = None
+    single: bool = False
     masses: Callable[[], Masses] | None = None
 
 

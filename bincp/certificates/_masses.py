@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._core import _operators
+from bincp._core._operators import Operator as CompiledOperator
 from bincp._utils.levels import TRUE_MIN
+from bincp.certificates._protocols import Operator
 
 Array = npt.NDArray[np.float64]
 
@@ -42,6 +44,7 @@ class Masses:
         if np.array_equal(self.clean, self.perturbed):
             return _operators.identity()
         order = by_decreasing_ratio(self.clean, self.perturbed)
+        order = order[(self.clean[order] > 0) | (self.perturbed[order] > 0)]
         slack = self.slack + 2 * _ROUNDING  # the order is that of rounded quotients
         return _operators.regions(self.clean[order], self.perturbed[order], slack, self.tiny)
 
@@ -64,10 +67,43 @@ def mixed(parts: Sequence[Masses], weights: Sequence[Fraction]) -> Masses:
     return Masses(clean, perturbed, slack, tiny)
 
 
+def two_levels(masses: Masses, low: Fraction, high: Fraction) -> Masses:
+    """Return the regions of noise that is applied with probability w, in [low, high], and shown."""
+    if high == 0:
+        return of_shift(1.0)
+    share = np.array([float(low) or TRUE_MIN])
+    rest = float(1 - low)
+    clean, perturbed = _outer(share, masses.clean), _outer(share, masses.perturbed)
+    return Masses(
+        np.concatenate(([rest, 0.0], clean)),
+        np.concatenate(([0.0, rest], perturbed)),
+        masses.slack + 4 * _ROUNDING,
+        masses.tiny + (len(clean) + 1) * TRUE_MIN,
+    )
+
+
+def of_shift(shift: float) -> Masses:
+    """Return the regions of clip(p -+ shift)."""
+    rest = float(1 - Fraction(shift))
+    return Masses(
+        np.array([shift, rest, 0.0]), np.array([0.0, rest, shift]), _ROUNDING, 2 * TRUE_MIN
+    )
+
+
+def of_operator(operator: Operator) -> Masses | None:
+    """Return the regions of the identity and of clip(p -+ shift), None for every other operator."""
+    if not isinstance(operator, CompiledOperator):
+        return None
+    if operator.name == "identity":
+        return Masses(np.ones(1), np.ones(1), _ROUNDING, 0.0)
+    law, shift = _operators.shift_of(operator) or ("", 0.0)
+    return of_shift(min(shift, 1.0)) if law == "uniform" else None
+
+
 def by_decreasing_ratio(clean: Array, perturbed: Array) -> npt.NDArray[np.intp]:
     """Order regions by clean / perturbed, by quotients of at most 1 in two groups."""
     larger = clean >= perturbed
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         key = np.where(larger, perturbed / clean, -(clean / perturbed))
     return np.lexsort((np.nan_to_num(key), ~larger))
 

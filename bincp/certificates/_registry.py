@@ -321,7 +321,7 @@ def _facts(
         family = f"{smoothing!r} {type(ball).__name__} {getattr(ball, 'dim', None)}"
     find = None if charged else known.masses
     masses = None if find is None else lambda: find(smoothing, ball)
-    return Facts(True, exact, is_convex(operator), family, masses)
+    return Facts(True, exact, convex=is_convex(operator), family=family, masses=masses)
 
 
 def _operator_of(made: Any, origin: str) -> tuple[Operator, dict[str, Any]]:
