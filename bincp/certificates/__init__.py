@@ -11,6 +11,8 @@
 ``_law``                      the check of the law that every certificate obeys
 ``_algebra``                  certificates made of certificates, such as `compose`
 ``_tradeoff``                 certificates from privacy
+``_described``                a certificate made again from its description
+``_curves``                   piecewise linear bounds one after the other, exactly
 ``_combined``                 their operators, compiled or in Python
 ``_facts``                    what they must know of their operands
 ``_masses``, ``_minorant``    operands as regions, also those that have none of their own
@@ -23,6 +25,7 @@ make certificates out of certificates are public here alone, as ``bincp.certific
 from bincp.certificates import _builtins  # noqa: F401
 from bincp.certificates._algebra import compose, hierarchical, mixture, product, repeat
 from bincp.certificates._certificate import Certificate, as_certificate
+from bincp.certificates._described import described
 from bincp.certificates._law import check_law, check_rising
 from bincp.certificates._registry import certify, load_entry_points, register, registered
 from bincp.certificates._tradeoff import from_gdp, from_privacy, from_tradeoff
@@ -34,6 +37,7 @@ __all__ = [
     "check_law",
     "check_rising",
     "compose",
+    "described",
     "from_gdp",
     "from_privacy",
     "from_tradeoff",

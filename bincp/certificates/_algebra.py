@@ -6,6 +6,7 @@ from outside it is assumed, and `Certificate.describe` says so under ``note``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ from bincp.certificates._certificate import (
     Certificate,
     Recipe,
     facts_of,
+    given_masses,
     make_certificate,
     taken_apart,
 )
@@ -30,6 +32,7 @@ from bincp.certificates._python_operators import PythonOperator
 MAX_REPEATS = 10**6  # evaluations of a bound at one p, which cannot be interrupted
 _MAX_ACCURATE = 64  # bounds one after the other of which the minorant knows the rounding error
 _MOST_REGIONS = 2**10  # of a part of a product
+_MOST_DESCRIBED = 1000  # given regions
 _MOST_KNOTS = 256  # of a curve of exact fractions
 _CELLS_OF_PRODUCT = 300
 _CELLS_OF_MIXTURE = 1500
@@ -80,7 +83,6 @@ def compose(first: Certificate, second: Certificate, *more: Certificate) -> Cert
         {"type": "compose"},
         parts,
         facts=Facts(
-            randomised=True,
             tight=family is not None,
             convex=all(facts_of(part).convex for part in parts) and len(parts) <= _MAX_ACCURATE,
             family=family,
@@ -135,7 +137,6 @@ def repeat(certificate: Certificate, r: int) -> Certificate:
         {"type": "repeat", "r": r},
         [part],
         facts=Facts(
-            randomised=True,
             tight=r == 0 or known.family is not None or (r == 1 and known.tight),
             convex=known.convex and r <= _MAX_ACCURATE,
             family=known.family,
@@ -208,7 +209,6 @@ def hierarchical(certificate: Certificate, q: float, r: int, *, shown: bool = Fa
         {"type": "hierarchical", "q": q, "r": r, "shown": shown},
         [part],
         facts=Facts(
-            randomised=True,
             tight=known.tight and shown,
             convex=known.convex,
             single=known.single and shown,
@@ -273,7 +273,6 @@ def product(first: Certificate, second: Certificate) -> Certificate:
         {"type": "product"},
         parts,
         facts=Facts(
-            randomised=True,
             tight=are_exact and all(fact.tight for fact in known),
             convex=all(fact.convex for fact in known),
             single=are_exact and all(fact.single for fact in known),
@@ -344,7 +343,6 @@ def mixture(certificates: Sequence[Certificate], weights: Sequence[Level]) -> Ce
         {"type": "mixture", "weights": [str(share) for share in shares]},
         parts,
         facts=Facts(
-            randomised=True,
             tight=are_single and all(fact.tight for fact in known),
             convex=True,
             single=are_single,
@@ -383,7 +381,7 @@ def combined(
     recipe: Recipe,
 ) -> Certificate:
     """Return a certificate made of others, described by them; check the law if one is foreign."""
-    described = [part.describe() for part in parts]
+    described = [_described(part) for part in parts]
     details: dict[str, Any] = {"made_by": {**content, "parts": described}, "tight": facts.tight}
     assumed = sorted({taken_apart(part)[0].name for part in parts if not facts_of(part).randomised})
     if assumed:
@@ -394,7 +392,7 @@ def combined(
         details | _assumptions(described),
         inverse=inverse,
         recipe=recipe,
-        facts=facts,
+        facts=replace(facts, randomised=not assumed),
     )
     if assumed:
         check_law(made)
@@ -468,6 +466,15 @@ def _shares(weights: object, n: int) -> list[Fraction]:
             f"whose sum is {sum(shares)}; write a third as Fraction(1, 3) or '1/3'"
         )
     return shares
+
+
+def _described(part: Certificate) -> dict[str, Any]:
+    """Return the description of a part, with the masses of given regions."""
+    own = part.describe()
+    given = given_masses(part)
+    if given is None or len(given[0]) > _MOST_DESCRIBED:
+        return own
+    return own | {"mass": given[0].tolist(), "perturbed_mass": given[1].tolist()}
 
 
 def _assumptions(described: Sequence[dict[str, Any]]) -> dict[str, str]:

@@ -502,6 +502,12 @@ def facts_of(certificate: Certificate) -> Facts:
     return certificate._facts if type(certificate) is Certificate else NOTHING_KNOWN
 
 
+def given_masses(certificate: Certificate) -> tuple[Any, ...] | None:
+    """Return the masses that `Certificate.from_regions` got, None for other certificates."""
+    recipe = certificate._recipe
+    return recipe[1] if recipe is not None and recipe[0] == Certificate.from_regions else None
+
+
 def taken_apart(certificate: Certificate) -> tuple[Operator, dict[str, Any]]:
     """Return the operator of a certificate and its details, for a certificate of another pair."""
     return certificate._operator, certificate._details

@@ -330,16 +330,16 @@ def _from_lines(
     pairs = [[float(intercept), float(slope)] for intercept, slope in lines]
     return _tight(
         masses.operator(),
-        {"type": "from_tradeoff", "f": pairs} | ({"inverted": True} if inverted else {}),
+        {"type": "inverse of from_tradeoff" if inverted else "from_tradeoff", "f": pairs},
         inverse=inverse,
-        recipe=(_rebuilt_lines, (pairs, inverted)),
+        recipe=(inverse_of_lines if inverted else from_tradeoff, (pairs,)),
         masses=lambda: masses,
     )
 
 
-def _rebuilt_lines(pairs: Sequence[Sequence[float]], inverted: bool) -> Certificate:
-    made = from_tradeoff(pairs)
-    return made.inverse() if inverted else made
+def inverse_of_lines(f: Sequence[Sequence[float]]) -> Certificate:
+    """Return the certificate of the inverted ball for a piecewise linear trade-off function."""
+    return from_tradeoff(f).inverse()
 
 
 def _vertices(lines: Sequence[Line]) -> list[Point]:
