@@ -12,6 +12,7 @@ the computed bounds.
 
 from fractions import Fraction
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,6 +31,7 @@ _NARROW = 2.0**-36  # of its distance from 0 or 1; such a cell is not halved
 _MASS_ERROR = 2.0**-52
 
 Places = list[tuple[Fraction, Fraction]]
+N = TypeVar("N", float, Fraction)
 
 
 def minorant(operator: Operator, *, convex: bool, n_cells: int) -> Masses:
@@ -74,8 +76,10 @@ def _losses(p: Array, values: Array, convex: bool) -> Array:
         with np.errstate(invalid="ignore", divide="ignore"):
             loss = width / (1 / before + 1 / after)
         loss = np.where((before > 0) & (after > 0), loss, 0.0)
-    else:
-        loss = rise
+    else:  # only corners near the hull matter
+        corners = _hull([(0.0, 0.0), *zip(p[1:].tolist(), values[:-1].tolist(), strict=True)])
+        below = np.interp(p[1:], *np.transpose(corners))
+        loss = np.where(values[:-1] - below <= rise, rise, 0.0)
     with np.errstate(all="ignore"):
         beside = np.where(slope > 0, np.minimum(loss / slope, width), 0.0)
     loss = np.maximum(loss, beside)
@@ -121,9 +125,9 @@ def _chords(operator: Operator, p: Array, values: Array) -> Places:
     return curve
 
 
-def _hull(curve: Places) -> Places:
+def _hull(curve: list[tuple[N, N]]) -> list[tuple[N, N]]:
     """Return the vertices of the lower convex hull of vertices in increasing order of place."""
-    hull: Places = []
+    hull: list[tuple[N, N]] = []
     for x, y in curve:
         while len(hull) > 1:
             (x0, y0), (x1, y1) = hull[-2:]

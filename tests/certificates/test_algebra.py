@@ -139,3 +139,86 @@ def test_mixtures_are_close_to_the_exact_values(row: dict[str, Any]) -> None:
             assert_safe(side, value, row[side][i])
             if p == 0 or p == 1 or 1e-3 <= p <= 1 - 1e-3:  # a steep bound is known at doubles only
                 assert abs(Fraction(value) - Fraction(row[side][i])) <= LOSS
+
+
+# ---- forms that look right and are not ----------------------------------------------------------
+
+
+def right(form: str, inputs: dict[str, Any]) -> Certificate | None:
+    """Return our certificate for the inputs of a wrong form; None if there is none to be made."""
+    if "laws_of_x_x1_x2" in inputs:
+        x, x1, x2 = inputs["laws_of_x_x1_x2"]
+        return compose(Certificate.from_regions(x, x1), Certificate.from_regions(x1, x2))
+    if "world" in inputs:
+        return hierarchical(made(inputs["c0"]), inputs["world"]["q"], inputs["r"])
+    if "from_gdp" in inputs:
+        return repeat(from_gdp(inputs["from_gdp"]), inputs["repeat"])
+    if "operands" not in inputs:
+        return None
+    operands = [made(part) for part in inputs["operands"]]
+    if "weights" in inputs:
+        return mixture(operands, inputs["weights"])
+    return {"compose": compose, "product": product}[form.split(":")[0]](*operands)
+
+
+KEPT = "kept for all draws"  # a warning of the notes of mixture: its certificate is for each draw
+
+
+@pytest.mark.parametrize("row", GOLDEN["wrong_forms"]["rows"], ids=lambda row: row["form"])
+def test_ours_is_safe_where_a_wrong_form_is_not(row: dict[str, Any]) -> None:
+    certificate = right(row["form"], row["inputs"])
+    if certificate is None or KEPT in row["form"]:
+        pytest.skip("no combinator")
+    value = getattr(certificate, row["bound"])(row["inputs"]["p"])
+    assert_safe(row["bound"], value, row["right"])
+    with pytest.raises(AssertionError):
+        assert_safe(row["bound"], float(Fraction(row["wrong"])), row["right"])
+
+
+def test_one_scheme_for_all_draws_of_an_input_is_no_mixture() -> None:
+    """(id, 0), one half each, m' = 2, k = 1, p = 1: all draws fail together, half of the time."""
+    parts = [made({"scheme": "identity"}), made({"scheme": "zero"})]
+    each_draw = mixture(parts, ["1/2", "1/2"]).lower(1.0)
+    assert 0.5 - 1e-12 < each_draw <= 0.5
+    truth = Fraction(1, 2) * 1 + Fraction(1, 2) * 0
+    assert 1 - (1 - Fraction(each_draw)) ** 2 > truth + Fraction(1, 5)
+    assert min(part.lower(1.0) for part in parts) <= truth
+
+
+@pytest.mark.parametrize("row", GOLDEN["hierarchical"]["worlds"])
+def test_noise_in_two_levels_in_a_world(row: dict[str, Any]) -> None:
+    q, shown = row["world"]["q"], row["world"]["selection_shown"]
+    certificate = hierarchical(made(row["c0"]), q, row["r"], shown=shown)
+    for i, p in enumerate(row["p"]):
+        for bound in ("lower", "upper"):
+            value = getattr(certificate, bound)(p)
+            assert_safe(bound, value, row[f"exact_{bound}"][i])
+            if row["equal"]:
+                assert_close(bound, value, row[f"exact_{bound}"][i], p)
+
+
+def pieces(part: dict[str, Any]) -> Certificate:
+    """Return an operand that is not convex, as a bound from outside."""
+    if part["scheme"] == "step":
+        return Certificate.from_bounds(lambda p: part["height"] if p > part["at"] else 0.0)
+    if part["scheme"] != "least of regions":
+        return made(part)
+    pairs = [made({"scheme": "regions", **pair}) for pair in part["pairs"]]
+    return Certificate.from_bounds(
+        lambda p: min(pair.lower(p) for pair in pairs),
+        lambda p: max(pair.upper(p) for pair in pairs),
+    )
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in GOLDEN["mixture"]["nonconvex"] if row["randomised"]]
+)
+def test_mixtures_of_bounds_that_are_not_convex_use_the_envelope(row: dict[str, Any]) -> None:
+    certificate = mixture([pieces(part) for part in row["operands"]], row["weights"])
+    for i, p in enumerate(row["p"]):
+        lower, upper = Fraction(certificate.lower(p)), Fraction(certificate.upper(p))
+        assert_safe("lower", certificate.lower(p), row["lower"][i])
+        assert_safe("upper", certificate.upper(p), row["upper"][i])
+        if p == 0 or p == 1 or 1e-3 <= p <= 1 - 1e-3:
+            assert lower >= Fraction(row["convex_lower"][i]) - 50 * LOSS
+            assert upper <= Fraction(row["convex_upper"][i]) + 100 * LOSS
