@@ -7,14 +7,17 @@ from bincp.balls._ablations import L0, EditDistance, Patch
 from bincp.balls._base import Ball
 from bincp.balls._flips import CategoricalFlips, Flips, Joint
 from bincp.balls._norms import L1, L2, Linf
+from bincp.balls._shapes import Box, Ellipsoid
 
 __all__ = [
     "L0",
     "L1",
     "L2",
     "Ball",
+    "Box",
     "CategoricalFlips",
     "EditDistance",
+    "Ellipsoid",
     "Flips",
     "Joint",
     "Linf",

@@ -97,6 +97,12 @@ def _gaussian(scheme: smoothing.Gaussian, ball: balls.L2) -> Expression:
     return lambda p: special.ndtr(special.ndtri(p) - shift)
 
 
+def _anisotropic(scheme: smoothing.AnisotropicGaussian, ball: balls.Box) -> Expression:
+    assert scheme.std is not None
+    shift = float(np.linalg.norm(np.divide(ball.r, scheme.std)))
+    return lambda p: special.ndtr(special.ndtri(p) - shift)
+
+
 def _laplace(scheme: smoothing.Laplace | smoothing.Exp1, ball: balls.L1) -> Expression:
     def lower(p: Any) -> Any:
         x = np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p))) - ball.r / scheme.scale
@@ -193,6 +199,12 @@ CASES = tuple(
     Case(*case)
     for case in (
         (smoothing.Gaussian(0.25), balls.L2(0.12), "ndtr(ndtri(p) - shift)", _gaussian),
+        (
+            smoothing.AnisotropicGaussian([0.5, 2.0]),
+            balls.Box([0.1, 0.2]),
+            "ndtr(ndtri(p) - shift)",
+            _anisotropic,
+        ),
         (smoothing.Uniform(0.5), balls.L1(0.25), "clip(p - shift, 0, 1)", _uniform),
         (smoothing.Laplace(0.25), balls.L1(0.25), "exp and log by pieces", _laplace),
         (smoothing.Exp1(0.25), balls.L1(0.25), "exp and log by pieces", _laplace),

@@ -7,6 +7,7 @@ Scales are in the units of the tensor that gets the noise.
 
 from bincp.smoothing._ablation import Ablation, BandAblation, BlockAblation, Deletion
 from bincp.smoothing._additive import Expp, Gaussian, Laplace, Pareto, Uniform
+from bincp.smoothing._anisotropic import AnisotropicGaussian
 from bincp.smoothing._base import Smoothing
 from bincp.smoothing._flips import CategoricalFlip, Joint, SparseFlip
 from bincp.smoothing._radial import Exp1, Exp2, ExpInf, PowInf, UniformBall
@@ -14,6 +15,7 @@ from bincp.smoothing._splitting import SplittingNoise
 
 __all__ = [
     "Ablation",
+    "AnisotropicGaussian",
     "BandAblation",
     "BlockAblation",
     "CategoricalFlip",

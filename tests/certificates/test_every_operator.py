@@ -12,11 +12,23 @@ import pytest
 from scipy import special
 
 import bincp
-from bincp.balls import L0, L1, L2, CategoricalFlips, EditDistance, Flips, Linf, Patch
+from bincp.balls import (
+    L0,
+    L1,
+    L2,
+    Box,
+    CategoricalFlips,
+    EditDistance,
+    Ellipsoid,
+    Flips,
+    Linf,
+    Patch,
+)
 from bincp.balls import Joint as JointBall
 from bincp.certificates._law import check_law
 from bincp.smoothing import (
     Ablation,
+    AnisotropicGaussian,
     BandAblation,
     BlockAblation,
     CategoricalFlip,
@@ -70,6 +82,23 @@ PAIRS = [
     (BlockAblation(5, 32, 32), Patch(3, 4)),
     (BandAblation(4, 32), Patch(3, 4)),
     (Deletion(0.9), EditDistance(2)),
+    *(
+        (scheme, ball)
+        for scheme in (
+            AnisotropicGaussian([0.5, 2.0]),
+            AnisotropicGaussian(covariance=[[1.0, 0.5], [0.5, 1.0]]),
+        )
+        for ball in (
+            L1(0.1),
+            L2(0.1, 2),
+            Linf(0.1, 2),
+            Box([0.1, 0.2]),
+            Ellipsoid(0.3, [0.5, 1.0]),
+            Ellipsoid(0.3, [[0.5, 0.25], [0.25, 1.0]]),
+        )
+    ),
+    (Gaussian(0.5, grid=255), Box([0.1, 0.0, 0.2])),
+    (Gaussian(0.5), Ellipsoid(0.3, [0.5, 0.25])),
 ]
 pairs = pytest.mark.parametrize(
     ("scheme", "ball"), PAIRS, ids=[f"{s!r}-{type(b).__name__}" for s, b in PAIRS]
