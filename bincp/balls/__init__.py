@@ -3,7 +3,7 @@
 Radii are in the units of the tensor that gets the noise.
 """
 
-from bincp.balls._ablations import L0, EditDistance, Patch
+from bincp.balls._ablations import L0, EditDistance, Elements, Patch, TrainingPoints
 from bincp.balls._base import Ball
 from bincp.balls._flips import CategoricalFlips, Flips, Joint
 from bincp.balls._norms import L1, L2, Linf
@@ -17,9 +17,11 @@ __all__ = [
     "Box",
     "CategoricalFlips",
     "EditDistance",
+    "Elements",
     "Ellipsoid",
     "Flips",
     "Joint",
     "Linf",
     "Patch",
+    "TrainingPoints",
 ]

@@ -94,3 +94,73 @@ class EditDistance(Ball):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=MAX_COUNT))
+
+
+@dataclass(frozen=True)
+class Elements(Ball):
+    """Perturbations of at most `r` elements of an input, all of them together within a ball.
+
+    What an element is, such as a row or a pixel with all its channels, the smoothing scheme says,
+    see `bincp.smoothing.Hierarchical`.
+
+    Parameters
+    ----------
+    r : int
+        Number of elements that may change, in [0, 2^31).
+    within : Ball
+        The ball that holds the whole change, that of all `r` elements, in the form in which the
+        inner noise of the scheme is certified.
+
+    Raises
+    ------
+    TypeError
+        If `r` is not an integer, or `within` not a ball.
+    ValueError
+        If `r` is negative, or 2^31 or more.
+
+    Examples
+    --------
+    >>> from bincp.balls import L2
+    >>> Elements(2, within=L2(0.5))
+    Elements(r=2, within=L2(r=0.5, dim=None))
+    """
+
+    r: int
+    within: Ball
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=MAX_COUNT))
+        if not isinstance(self.within, Ball):
+            raise TypeError(f"`within` must be a ball, got {self.within!r}")
+
+    def inverse(self) -> "Elements":
+        """Return the ball of the inverted inner ball."""
+        return Elements(self.r, self.within.inverse())
+
+
+@dataclass(frozen=True)
+class TrainingPoints(Ball):
+    """Changes of at most `r` points of the training data: inserted, deleted, changed or relabelled.
+
+    Parameters
+    ----------
+    r : int
+        Number of points, in [0, 2^31).
+
+    Raises
+    ------
+    TypeError
+        If `r` is not an integer.
+    ValueError
+        If `r` is negative, or 2^31 or more.
+
+    Examples
+    --------
+    >>> TrainingPoints(3)
+    TrainingPoints(r=3)
+    """
+
+    r: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=MAX_COUNT))

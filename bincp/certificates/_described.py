@@ -43,7 +43,7 @@ _MAKERS: dict[str, Callable[..., Certificate]] = {
 
 
 def _made_by(description: dict[str, Any]) -> Certificate | None:
-    if "made_by" in description:
+    if "smoothing" not in description:
         arguments = dict(description["made_by"])
         make = _MAKERS[arguments.pop("type")]
         if "parts" in arguments:

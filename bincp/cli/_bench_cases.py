@@ -103,6 +103,17 @@ def _anisotropic(scheme: smoothing.AnisotropicGaussian, ball: balls.Box) -> Expr
     return lambda p: special.ndtr(special.ndtri(p) - shift)
 
 
+def _hierarchical(scheme: smoothing.Hierarchical, ball: balls.Elements) -> Expression:
+    assert isinstance(scheme.inner, smoothing.Gaussian)
+    assert isinstance(ball.within, balls.L2)
+    inner, share = _gaussian(scheme.inner, ball.within), scheme.q**ball.r
+    return lambda p: share * inner(np.clip(1 - (1 - p) / share, 0, 1))
+
+
+def _partition(scheme: smoothing.Partition, ball: balls.TrainingPoints) -> Expression:
+    return _clip(ball.r / scheme.models)
+
+
 def _laplace(scheme: smoothing.Laplace | smoothing.Exp1, ball: balls.L1) -> Expression:
     def lower(p: Any) -> Any:
         x = np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p))) - ball.r / scheme.scale
@@ -223,6 +234,13 @@ CASES = tuple(
         (smoothing.Ablation(20, dim=784), balls.L0(5), "clip(p - shift, 0, 1)", _ablation),
         (smoothing.BlockAblation(10, 32, 32), balls.Patch(3, 3), "clip(p - shift, 0, 1)", _block),
         (smoothing.BandAblation(4, 32), balls.Patch(3, 3), "clip(p - shift, 0, 1)", _band),
+        (
+            smoothing.Hierarchical(smoothing.Gaussian(0.25), 0.9),
+            balls.Elements(2, balls.L2(0.12)),
+            "ndtr(ndtri(p) - shift)",
+            _hierarchical,
+        ),
+        (smoothing.Partition(50), balls.TrainingPoints(3), "clip(p - shift, 0, 1)", _partition),
         (smoothing.Deletion(0.9), balls.EditDistance(2), "clip(p - shift, 0, 1)", _deletion),
         (_FLIPS, _FEW, "interp on cumulative masses", _sparse),
         (

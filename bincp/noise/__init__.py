@@ -45,6 +45,7 @@ from bincp.noise import (  # noqa: F401
     _additive,
     _anisotropic,
     _flips,
+    _hierarchical,
     _radial,
     _splitting,
 )

@@ -10,6 +10,7 @@ from bincp.smoothing._additive import Expp, Gaussian, Laplace, Pareto, Uniform
 from bincp.smoothing._anisotropic import AnisotropicGaussian
 from bincp.smoothing._base import Smoothing
 from bincp.smoothing._flips import CategoricalFlip, Joint, SparseFlip
+from bincp.smoothing._hierarchical import Hierarchical, Partition
 from bincp.smoothing._radial import Exp1, Exp2, ExpInf, PowInf, UniformBall
 from bincp.smoothing._splitting import SplittingNoise
 
@@ -25,9 +26,11 @@ __all__ = [
     "ExpInf",
     "Expp",
     "Gaussian",
+    "Hierarchical",
     "Joint",
     "Laplace",
     "Pareto",
+    "Partition",
     "PowInf",
     "Smoothing",
     "SparseFlip",

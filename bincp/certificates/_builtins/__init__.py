@@ -9,6 +9,7 @@ from bincp.certificates._builtins import (  # noqa: F401
     additive,
     anisotropic,
     flips,
+    hierarchical,
     radial,
     splitting,
 )
