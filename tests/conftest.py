@@ -29,6 +29,18 @@ def clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_registry, "_entries", dict(_registry._entries))
 
 
+@pytest.fixture
+def exact_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let certificates charge nothing for how noise is drawn: the bounds of the laws alone.
+
+    That is what golden values and enumerations know. What is charged has tests of its own.
+    """
+    from bincp import smoothing
+
+    for name in smoothing.__all__:
+        monkeypatch.setattr(getattr(smoothing, name), "sampling_error", lambda self: 0.0)
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a wheel from a source distribution, as an index would get them."""

@@ -24,8 +24,8 @@ A certificate is a statement about noise in real numbers, and a computer draws o
 kinds of schemes differ in what that leaves to assume (`Certificate.describe` says it under
 ``assumes``):
 
-* Gaussian, Uniform and Laplace noise with a grid, ``Gaussian(0.25, grid=255)`` for images of 8
-  bits, assume nothing: what the model sees is a function of integers, each of which has its
+* Additive noise with independent coordinates and a grid, ``Gaussian(0.25, grid=255)`` for images
+  of 8 bits, assumes nothing: what the model sees is a function of integers, each of which has its
   probability to 2**-128, and the certificate pays for the rest. Gaussian noise with
   ``off_grid=True`` does so for any inputs.
 * All other additive noise assumes that the model does not read the last bits of x + noise. Sums of

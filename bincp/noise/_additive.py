@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from bincp._core import _noise
-from bincp.noise._grid import GridSampler, OffGridSampler
+from bincp.noise._grid import ClippedGridSampler, GridSampler, OffGridSampler
 from bincp.noise._keys import DoubleArray, FloatArray, IntArray, Keys, core_key
 from bincp.noise._samplers import (
     FlatSampler,
@@ -82,7 +82,6 @@ class _Expp(WideSampler):
         return (2 * keys.units(d) - 1) * self.width(keys.units(d, part=1))
 
 
-@samples(Pareto)
 class _Pareto(WideSampler):
     def __init__(self, smoothing: Pareto) -> None:
         self.scale = float32_at_least(smoothing.scale)
@@ -101,8 +100,15 @@ class _Pareto(WideSampler):
         return np.copysign(self.magnitude(2 * np.minimum(u, 1 - u)), u - 0.5)
 
 
+@samples(Pareto)
+def _pareto(smoothing: Pareto) -> Sampler:
+    return _Pareto(smoothing) if smoothing.grid is None else ClippedGridSampler(smoothing)
+
+
 @samples(Expp)
 def _expp(smoothing: Expp) -> Sampler:
+    if smoothing.grid is not None:
+        return GridSampler(smoothing)
     if smoothing.p == 1:
         return sampler_of(Laplace(smoothing.scale))
     if smoothing.p == 2:

@@ -32,9 +32,9 @@ class Table(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def table_of(law: str, scale: float, grid: int) -> Table:
+def table_of(law: str, scale: float, grid: int, shape: float = 0.0) -> Table:
     """Return the table of a law of `bincp.smoothing._grid`."""
-    masses = masses_of(thresholds(law, scale, grid))
+    masses = masses_of(thresholds(law, scale, grid, shape))
     bits = max((len(masses) - 1).bit_length(), 1)
     return packed(*alias_columns(masses, bits), half=len(masses) // 2)
 

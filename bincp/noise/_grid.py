@@ -8,8 +8,9 @@ from bincp._utils.arrays import where
 from bincp.noise._alias import Table, table_of
 from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
 from bincp.noise._samplers import FlatSampler, chunks
-from bincp.smoothing import Gaussian
+from bincp.smoothing import Gaussian, Pareto
 from bincp.smoothing._additive import OnGrid
+from bincp.smoothing._grid import pareto_clip
 
 MAX_POINT = 2**20  # so that sums with the noise are exact in float32
 ROUNDING = 2.0**-22  # of the size of an input: what makes it a grid point in float32
@@ -22,8 +23,8 @@ def grid_table(smoothing: OnGrid) -> Table:
 
     Parameters
     ----------
-    smoothing : Gaussian, Uniform or Laplace
-        A scheme with a grid.
+    smoothing : Gaussian, Uniform, Laplace, Expp or Pareto
+        A scheme with a grid. Outputs of `Pareto` are to be clipped, as its notes say.
 
     Returns
     -------
@@ -47,7 +48,8 @@ def grid_table(smoothing: OnGrid) -> Table:
     """
     if not isinstance(smoothing, OnGrid) or smoothing.grid is None:
         raise TypeError(
-            f"`smoothing` must be Gaussian, Uniform or Laplace with a grid, got {smoothing!r}"
+            "`smoothing` must be Gaussian, Uniform, Laplace, Expp or Pareto with a grid, "
+            f"got {smoothing!r}"
         )
     return table_of(*smoothing.grid_law())
 
@@ -56,8 +58,8 @@ class GridSampler(FlatSampler):
     """Noise for inputs on the grid, each of which is the grid point k / grid that is nearest."""
 
     def __init__(self, smoothing: OnGrid) -> None:
-        law, scale, self.grid = smoothing.grid_law()
-        self.table = table_of(law, scale, self.grid)
+        self.grid = smoothing.grid_law()[2]
+        self.table = grid_table(smoothing)
         self.name = repr(smoothing)
         if self.grid == _GREY_LEVELS:
             self.dtypes = (*self.dtypes, "uint8")
@@ -93,13 +95,39 @@ class GridSampler(FlatSampler):
             return np.rint(x.astype(np.float64) * self.grid).astype(np.int32)
 
 
+class ClippedGridSampler(FlatSampler):
+    """Pareto noise for inputs on the grid in [-1, 1], whose sums are clipped.
+
+    The clipped quotients are those of the clipped integers, as a division keeps their order.
+    """
+
+    def __init__(self, smoothing: Pareto) -> None:
+        self.points = GridSampler(smoothing)
+        self.dtypes = self.points.dtypes
+        self.clip = pareto_clip(smoothing.scale, self.points.grid, smoothing.a)
+
+    def check(self, x: FloatArray) -> None:
+        self.points.check(x)
+        grid = self.points.grid
+        bad = np.abs(x) * grid > grid + 0.5 if x.dtype != np.uint8 else np.zeros(1, bool)
+        if bad.any():
+            raise ValueError(
+                f"`x` must be in [-1, 1] for {self.points.name}, got {x[bad][0]} {where(bad)}"
+            )
+
+    def fill_rows(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
+        self.points.fill_rows(keys, sources, x, out)
+        largest = out.dtype.type(self.clip) / out.dtype.type(self.points.grid)
+        np.clip(out, -largest, largest, out=out)
+
+
 class OffGridSampler(FlatSampler):
     """Gaussian noise for any inputs: their sums are rounded as real numbers would be."""
 
     def __init__(self, smoothing: Gaussian) -> None:
-        law, sigma, self.grid = smoothing.grid_law()
-        self.table = table_of(law, sigma, self.grid)
-        self.steps = sigma * self.grid
+        self.grid = smoothing.grid_law()[2]
+        self.table = grid_table(smoothing)
+        self.steps = smoothing.sigma * self.grid
         self.name = repr(smoothing)
 
     def check(self, x: FloatArray) -> None:

@@ -17,6 +17,8 @@ from bincp.smoothing._grid import LAWS, thresholds
 _MAX_GRID = 2**20
 _CELL_ERROR = 2.0**-94  # of a cell with its mass to 2^-128, over the 2^34 elements of an input
 _OFF_GRID_ERROR = 2.0**-29  # 2^-49 an element, of 2^20 at most
+_POWERS = (0.5, 1024.0)  # of exponential power noise with a table
+_LEAST_PARETO = 5 / 32  # a power: with a smaller one, 2^(10/a) scales are more than fit a table
 _LEAST_OFF_GRID = 4  # grid steps of a standard deviation, for the series that rounds inputs
 
 
@@ -51,22 +53,28 @@ class OnGrid(Smoothing):
         """
         if self.grid is None:
             return 0.0
-        law, scale, grid = self.grid_law()
-        return (2 * len(thresholds(law, scale, grid)) + 1) * _CELL_ERROR
+        return (2 * len(thresholds(*self.grid_law())) + 1) * _CELL_ERROR
 
-    def grid_law(self) -> tuple[str, float, int]:
-        """Return the law of the integers that are drawn, by name, scale and grid."""
+    def grid_law(self) -> tuple[str, float, int, float]:
+        """Return the law of the integers that are drawn, by name, scale, grid and shape."""
         assert self.grid is not None
-        return self.law, getattr(self, LAWS[self.law].scale), self.grid
+        kind = LAWS[self.law]
+        shape = 0.0 if kind.shape is None else getattr(self, kind.shape)
+        return self.law, getattr(self, kind.scale), self.grid, shape
 
     def __post_init__(self) -> None:
-        name = LAWS[self.law].scale
-        scale = check_real(name, getattr(self, name), low=0, open_low=True)
-        set_parameters(self, **{name: scale})
+        kind = LAWS[self.law]
+        for name in (kind.scale, kind.shape):
+            if name is not None:
+                value = check_real(name, getattr(self, name), low=0, open_low=True)
+                set_parameters(self, **{name: value})
         if self.grid is not None:
-            grid = check_integer("grid", self.grid, low=1, high=_MAX_GRID)
-            set_parameters(self, grid=grid)
-            thresholds(self.law, scale, grid)  # refuses a scale that is too large
+            set_parameters(self, grid=check_integer("grid", self.grid, low=1, high=_MAX_GRID))
+            self._check_shape()
+            thresholds(*self.grid_law())  # refuses a scale that is too large
+
+    def _check_shape(self) -> None:
+        """Refuse a shape of which there is no table."""
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -91,8 +99,8 @@ class Gaussian(OnGrid):
         Integer noise for inputs that are multiples of 1 / grid, 255 for images of 8 bits, see the
         notes. At most 2^20, and sigma grid at most 2499.
     off_grid : bool, optional
-        Allow all inputs with |x| <= 2^20 / grid, of 2^20 elements at most, at half the speed. They
-        are rounded to the grid after the noise. Needs ``sigma * grid >= 4``.
+        Allow all inputs with ``|x| <= 2^20 / grid``, of 2^20 elements at most, at half the speed.
+        They are rounded to the grid after the noise. Needs ``sigma * grid >= 4``.
 
     Raises
     ------
@@ -198,7 +206,7 @@ class Uniform(OnGrid):
 
 @dataclass(frozen=True, repr=False)
 class Laplace(OnGrid):
-    """Independent Laplace noise, of density ~ exp(-|x|_1 / scale), added to the input.
+    """Independent Laplace noise, of density ~ ``exp(-|x|_1 / scale)``, added to the input.
 
     Parameters
     ----------
@@ -234,9 +242,9 @@ class Laplace(OnGrid):
     law: ClassVar[str] = "laplace"
 
 
-@dataclass(frozen=True)
-class Expp(Smoothing):
-    """Independent generalised Gaussian noise, of density ~ exp(-|x / scale|_p^p), added.
+@dataclass(frozen=True, repr=False)
+class Expp(OnGrid):
+    """Independent generalised Gaussian noise, of density ~ ``exp(-|x / scale|_p^p)``, added.
 
     Parameters
     ----------
@@ -246,19 +254,24 @@ class Expp(Smoothing):
     p : float
         Power, > 0. With p = 1 this is ``Laplace(scale)``, with p = 2
         ``Gaussian(scale / sqrt(2))``; the larger it is, the nearer to ``Uniform(scale)``.
+    grid : int, optional
+        Integer noise for inputs that are multiples of 1 / grid, 255 for images of 8 bits, as for
+        `Gaussian`, whose notes say what that is good for. At most 2^20. Needs `p` in [1/2, 1024],
+        and noise that reaches at most 32767 grid points far. The first table takes up to some
+        seconds.
 
     Raises
     ------
     TypeError
-        If a parameter is not a real number.
+        If a parameter is not a real number, or `grid` not an integer.
     ValueError
-        If a parameter is not finite and positive.
+        If a parameter is not finite and positive, or out of range with a grid, or `grid` is outside
+        [1, 2^20].
 
     Notes
     -----
-    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
-    of floating-point numbers, whose sums with x have last bits that depend on x more than real
-    numbers would let them (see `Gaussian`, whose `grid` avoids that).
+    Without a grid, the guarantee assumes that the model does not read the last bits of x + noise;
+    the notes of `Gaussian` say why, and what a grid is good for.
 
     References
     ----------
@@ -273,21 +286,16 @@ class Expp(Smoothing):
     scale: float
     p: float
 
-    def __post_init__(self) -> None:
-        set_parameters(
-            self,
-            scale=check_real("scale", self.scale, low=0, open_low=True),
-            p=check_real("p", self.p, low=0, open_low=True),
-        )
+    law: ClassVar[str] = "expp"
 
-    def assumes(self) -> str:
-        """Return the assumption, see `Smoothing.assumes`."""
-        return READS_NO_LAST_BITS
+    def _check_shape(self) -> None:
+        if not _POWERS[0] <= self.p <= _POWERS[1]:
+            raise ValueError(f"`p` must be in [1/2, 1024] with a grid, got {self.p!r}")
 
 
-@dataclass(frozen=True)
-class Pareto(Smoothing):
-    """Independent two-sided Pareto noise, of density ~ (1 + |x| / scale)^-(a + 1) a coordinate.
+@dataclass(frozen=True, repr=False)
+class Pareto(OnGrid):
+    """Independent two-sided Pareto noise, of density ~ ``(1 + |x| / scale)^-(a + 1)`` each.
 
     Parameters
     ----------
@@ -296,19 +304,27 @@ class Pareto(Smoothing):
         ``scale * sqrt(2 / ((a - 1) * (a - 2)))`` a coordinate if a > 2, and infinite otherwise.
     a : float
         Power of the tail, > 0: ``P(|x| > t) = (1 + t / scale)**-a``.
+    grid : int, optional
+        Integer noise for inputs in [-1, 1] that are multiples of 1 / grid, 255 for images of 8
+        bits, see the notes. At most 2^20. Needs ``a >= 5/32`` and a small enough `scale`: the notes
+        say what must fit a table of 32767 grid points.
 
     Raises
     ------
     TypeError
-        If a parameter is not a real number.
+        If a parameter is not a real number, or `grid` not an integer.
     ValueError
-        If a parameter is not finite and positive.
+        If a parameter is not finite and positive, or out of range with a grid, or `grid` is outside
+        [1, 2^20].
 
     Notes
     -----
-    The guarantee assumes that the model does not read the last bits of x + noise: the noise is made
-    of floating-point numbers, whose sums with x have last bits that depend on x more than real
-    numbers would let them (see `Gaussian`, whose `grid` avoids that).
+    Without a grid, the guarantee assumes that the model does not read the last bits of x + noise;
+    the notes of `Gaussian` say why. Tails of this noise end nowhere near, so
+    with a grid outputs are clipped to [-1 - r, 1 + r], where r is ``scale * (2**(10 / a) - 1)``,
+    rounded up to the grid: the noise of an element is larger once in 2^10 draws. Noise beyond
+    2 + r leads to the same outputs from all inputs. So the last two points of the table, 2 + r
+    away, have the mass of what is beyond them, and nothing is cut off.
 
     References
     ----------
@@ -323,13 +339,8 @@ class Pareto(Smoothing):
     scale: float
     a: float
 
-    def __post_init__(self) -> None:
-        set_parameters(
-            self,
-            scale=check_real("scale", self.scale, low=0, open_low=True),
-            a=check_real("a", self.a, low=0, open_low=True),
-        )
+    law: ClassVar[str] = "pareto"
 
-    def assumes(self) -> str:
-        """Return the assumption, see `Smoothing.assumes`."""
-        return READS_NO_LAST_BITS
+    def _check_shape(self) -> None:
+        if self.a < _LEAST_PARETO:
+            raise ValueError(f"`a` must be at least 5/32 with a grid, got {self.a!r}")

@@ -11,28 +11,42 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count, islice
-from math import ceil, floor, isqrt
+from math import ceil, floor
 from typing import NamedTuple
+
+from bincp.smoothing._fixed_point import (
+    BITS,
+    INV_SQRT_2PI,
+    LOG_2,
+    UNIT,
+    exp,
+    exp_minus,
+    fixed,
+    gamma_above_one,
+    growing_series,
+    log,
+    log_ratio,
+)
 
 ONE = 1 << 128
 MAX_HALF = 2**15 - 1
 """The farthest grid point of the noise: a table of more than 2^16 points leaves the cache."""
 
-_BITS = 320
-_UNIT = 1 << _BITS
 _LONGEST_STEP = Fraction(1, 8)  # of a Taylor series, in standard deviations: some 40 terms
 
 
 class Law(NamedTuple):
-    """A law of additive noise."""
+    """A law of additive noise, of a scale in grid steps and a shape, which few laws have."""
 
     scale: str  # the name of the parameter
-    thresholds: Callable[[Fraction], Iterator[int]]  # of a scale in grid steps
-    reach: int  # the farthest point is at least so many scales away, but for scales below a step
+    thresholds: Callable[[Fraction, float], Iterator[int]]
+    farthest: Callable[[Fraction, float, int], Fraction]  # the last point, or a number below it
+    shape: str | None = None  # the name of the parameter
+    cut: bool = False  # whether the last point takes the tail beyond
 
 
 @lru_cache(maxsize=32)
-def thresholds(law: str, scale: float, grid: int) -> tuple[int, ...]:
+def thresholds(law: str, scale: float, grid: int, shape: float = 0.0) -> tuple[int, ...]:
     """Return T[0], ..., T[half - 1] of the noise with this scale, in units of its input.
 
     Raises
@@ -40,10 +54,11 @@ def thresholds(law: str, scale: float, grid: int) -> tuple[int, ...]:
     ValueError
         If the noise reaches more than `MAX_HALF` grid points far.
     """
-    steps = Fraction(scale) * grid
-    kind = LAWS[law]
-    if kind.reach * steps <= MAX_HALF + 1:
-        values = tuple(islice(_below_one(kind.thresholds(steps)), MAX_HALF + 1))
+    kind, steps = LAWS[law], Fraction(scale) * grid
+    farthest = kind.farthest(steps, shape, grid)
+    if farthest <= MAX_HALF:
+        number = ceil(farthest) if kind.cut else MAX_HALF + 1
+        values = tuple(islice(_below_one(kind.thresholds(steps, shape)), number))
         if len(values) <= MAX_HALF:
             return values
     raise ValueError(
@@ -59,7 +74,7 @@ def _below_one(values: Iterator[int]) -> Iterator[int]:
         yield value
 
 
-def _gaussian(s: Fraction) -> Iterator[int]:
+def _gaussian(s: Fraction, _: float) -> Iterator[int]:
     """Step from point to point by Taylor series of the density and of its integral.
 
     With a_n the terms of the density phi around x for a step h, (n + 1) a_{n + 1} is
@@ -70,14 +85,14 @@ def _gaussian(s: Fraction) -> Iterator[int]:
         return
     per_cell = ceil(1 / (s * _LONGEST_STEP)) | 1
     h = 1 / (s * per_cell)
-    length, half_square = _fixed(h), _fixed(h * h / 2)
-    density, rise = _taylor(_INV_SQRT_2PI, 0, half_square // 2)
-    integral = (_UNIT >> 1) + (length // 2 * rise >> _BITS)
+    length, half_square = fixed(h), fixed(h * h / 2)
+    density, rise = _taylor(INV_SQRT_2PI, 0, half_square // 2)
+    integral = (UNIT >> 1) + (length // 2 * rise >> BITS)
     for step in count():  # it begins at (step + 1/2) h
         if step % per_cell == per_cell // 2:
             yield _rounded(integral)
         density, rise = _taylor(density, (2 * step + 1) * half_square, 2 * half_square)
-        integral += length * rise >> _BITS
+        integral += length * rise >> BITS
 
 
 def _taylor(density: int, xh: int, hh: int) -> tuple[int, int]:
@@ -86,70 +101,87 @@ def _taylor(density: int, xh: int, hh: int) -> tuple[int, int]:
     before, n = 0, 0
     while term or before:
         n += 1
-        term, before = -(xh * term + hh * before >> _BITS) // n, term
+        term, before = -(xh * term + hh * before >> BITS) // n, term
         end += term
         mean += term // (n + 1)
     return end, mean
 
 
-def _laplace(s: Fraction) -> Iterator[int]:
+def _laplace(s: Fraction, _: float) -> Iterator[int]:
     if s < Fraction(1, 512):  # T[0] is 2^128: the rest is less than exp(-256)
         return
-    tail, ratio = _exp_minus(1 / (2 * s)), _exp_minus(1 / s)
+    tail, ratio = exp_minus(1 / (2 * s)), exp_minus(1 / s)
     while True:
-        yield _rounded(_UNIT - tail // 2)
-        tail = tail * ratio >> _BITS
+        yield _rounded(UNIT - tail // 2)
+        tail = tail * ratio >> BITS
 
 
-def _uniform(s: Fraction) -> Iterator[int]:
+def _uniform(s: Fraction, _: float) -> Iterator[int]:
     for k in count():
         below = min((k + Fraction(1, 2) + s) / (2 * s), Fraction(1))
         yield floor(below * ONE + Fraction(1, 2))
 
 
-def _exp_minus(y: Fraction) -> int:
-    """Return exp(-y) in fixed point: by its series near 0, and squares."""
-    halvings = max(ceil(y), 1).bit_length()
-    small = _fixed(y / 2**halvings)
-    value = term = _UNIT
-    n = 0
-    while term:
-        n += 1
-        term = (term * small >> _BITS) // n
-        value += -term if n % 2 else term
-    for _ in range(halvings):
-        value = value * value >> _BITS
-    return value
+def _expp(s: Fraction, p: float) -> Iterator[int]:
+    """With x = (k + 1/2) / s and y = x^p, P(|N| <= x) is x exp(-y) / gamma(1 + 1/p) times a series.
+
+    The logarithm of 2 k + 1 grows by that of a quotient from point to point.
+    """
+    power = Fraction(p)
+    constant, log_steps, log_odd = gamma_above_one(1 / power), log(2 * s), 0
+    for k in count():
+        if k:
+            log_odd += log_ratio(Fraction(2 * k + 1, 2 * k - 1))
+        log_y = (log_odd - log_steps) * power.numerator // power.denominator
+        if log_y > 5 * UNIT:  # the rest is less than exp(-148)
+            return
+        y = exp(log_y)
+        density = fixed((2 * k + 1) / (2 * s)) * exp(-y) // constant
+        yield _rounded(UNIT + (density * growing_series(1 / power, y) >> BITS) >> 1)
 
 
-def _pi() -> int:
-    """Return pi in fixed point, by Machin's formula."""
-
-    def arccot(x: int) -> int:
-        power = _UNIT // x
-        total, n = power, 1
-        while power:
-            power = -power // (x * x)
-            n += 2
-            total += power // n
-        return total
-
-    return 4 * (4 * arccot(5) - arccot(239))
+def _pareto(s: Fraction, a: float) -> Iterator[int]:
+    power, total = Fraction(a), log((2 * s + 1) / (2 * s))
+    for k in count(1):
+        tail = exp(-(total * power.numerator // power.denominator))
+        yield _rounded(UNIT - tail // 2)
+        total += log_ratio((2 * s + 2 * k + 1) / (2 * s + 2 * k - 1))
 
 
-def _fixed(value: Fraction) -> int:
-    return round(value * _UNIT)
+def pareto_clip(scale: float, grid: int, a: float) -> int:
+    """Return where outputs of Pareto noise are clipped, in grid steps.
+
+    Inputs are up to 1 in size, and a draw is beyond the rest with probability 2^-10.
+    """
+    return grid + _common_pareto(Fraction(scale) * grid, a)
+
+
+def _common_pareto(s: Fraction, a: float) -> int:
+    """Return what noise exceeds with probability 2^-10: s (2^(10/a) - 1) steps, rounded up."""
+    return ceil(s * (Fraction(exp(int(10 / Fraction(a) * LOG_2)), UNIT) - 1))
 
 
 def _rounded(value: int) -> int:
     """Return a number of 320 bits as the nearest one of 128."""
-    return (value + (1 << _BITS - 129)) >> _BITS - 128
+    return (value + (1 << BITS - 129)) >> BITS - 128
 
 
-_INV_SQRT_2PI = isqrt((1 << 3 * _BITS) // (2 * _pi()))
+def _scales(number: Callable[[float], float]) -> Callable[[Fraction, float, int], Fraction]:
+    """Return the `farthest` of a law that has points at least so many scales away."""
+    return lambda s, shape, _: Fraction(number(shape)) * s - 1
+
 
 LAWS = {
-    "gaussian": Law("sigma", _gaussian, 13),
-    "laplace": Law("scale", _laplace, 88),
-    "uniform": Law("half_width", _uniform, 1),
+    "gaussian": Law("sigma", _gaussian, _scales(lambda _: 13)),
+    "laplace": Law("scale", _laplace, _scales(lambda _: 88)),
+    "uniform": Law("half_width", _uniform, _scales(lambda _: 1)),
+    "expp": Law("scale", _expp, _scales(lambda p: 75 ** (1 / p)), "p"),
+    "pareto": Law(
+        "scale",
+        _pareto,
+        # Noise that moves the least input beyond the largest output is as good as the largest.
+        lambda s, a, grid: Fraction(2 * grid + _common_pareto(s, a)),
+        "a",
+        cut=True,
+    ),
 }

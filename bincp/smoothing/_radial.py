@@ -55,7 +55,7 @@ class UniformBall(Smoothing):
 
 @dataclass(frozen=True)
 class Exp1(Smoothing):
-    """Noise of density ~ exp(-(|x|_1 / scale)^k), added to the input.
+    """Noise of density ~ ``exp(-(|x|_1 / scale)^k)``, added to the input.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Exp1(Smoothing):
 
 @dataclass(frozen=True)
 class Exp2(Smoothing):
-    """Noise of density ~ |x|_2^-j exp(-(|x|_2 / scale)^k), added to the input.
+    """Noise of density ~ ``|x|_2^-j exp(-(|x|_2 / scale)^k)``, added to the input.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class Exp2(Smoothing):
 
 @dataclass(frozen=True)
 class ExpInf(Smoothing):
-    """Noise of density ~ |x|_inf^-j exp(-(|x|_inf / scale)^k), added to the input.
+    """Noise of density ~ ``|x|_inf^-j exp(-(|x|_inf / scale)^k)``, added to the input.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class ExpInf(Smoothing):
 
 @dataclass(frozen=True)
 class PowInf(Smoothing):
-    """Noise of density ~ (1 + |x|_inf / scale)^-a, added to the input.
+    """Noise of density ~ ``(1 + |x|_inf / scale)^-a``, added to the input.
 
     Parameters
     ----------

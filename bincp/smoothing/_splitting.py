@@ -19,7 +19,7 @@ class SplittingNoise(Smoothing):
 
     Cells of length 2 half_width, offset by s, split the line; a coordinate is replaced by the
     middle of its cell, the cell clipped to [0, 1]. With s uniform over one length, two values x
-    and y of a coordinate fall into different cells with probability |x - y| / (2 half_width) at
+    and y of a coordinate fall into different cells with probability ``|x - y| / (2 half_width)`` at
     most. The certificate needs no more than that: the offsets of different coordinates may depend
     on each other. Nothing is assumed of the model: values in one cell become the same number, to
     the last bit.

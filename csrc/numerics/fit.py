@@ -256,7 +256,7 @@ def abscissa(t: mpf) -> mpf:
 # Problems, and where their coefficients stand: the file, and the first line of the tables.
 TABLES = {
     "log": (log_problem, "elementary.h", ["log_scaled(scaled w)"]),
-    "exp": (exp_problem, "elementary.h", ["exp_scaled(double x)"]),
+    "exp": (exp_problem, "elementary.h", ["exp_less_one(double r)"]),
     "mills": (mills_problem, "normal.c", ["mills_above[10]", "mills_below[11]"]),
     "inset": (inset_problem, "normal.c", ["inset_above[12]", "inset_below[13]"]),
 }

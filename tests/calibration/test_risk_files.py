@@ -171,6 +171,7 @@ TINY = {
         "smoothing": {"type": "Uniform", "half_width": 0.5},
         "ball": {"type": "L1", "r": 0.125, "dim": None},
         "operator": "uniform",
+        "assumes": "the model does not read the last bits of x + noise",
     },
     "alpha": "1/2",
     "p": None,

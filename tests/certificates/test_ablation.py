@@ -73,6 +73,7 @@ def test_law(smoothing, ball):
     assert certificate.describe()["smoothing"]["type"] == type(smoothing).__name__
 
 
+@pytest.mark.usefixtures("exact_draws")
 @pytest.mark.parametrize(
     ("smoothing", "ball"),
     [
@@ -123,6 +124,7 @@ def test_ablation_is_the_worst_case_over_all_classifiers(dim):
         check_against(certify(Ablation(keep, dim), L0(r)), clean, perturbed, tight=True)
 
 
+@pytest.mark.usefixtures("exact_draws")
 @pytest.mark.parametrize(
     ("keep", "dim", "r"),
     [

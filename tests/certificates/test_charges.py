@@ -15,15 +15,17 @@ from hypothesis import strategies as st
 import bincp
 from bincp._core import _operators
 from bincp._utils.levels import float_above
-from bincp.balls import L1, L2, Linf
+from bincp.balls import L1, L2, CategoricalFlips, Linf
 from bincp.calibration._rebuild import certificate_of
 from bincp.certificates import check_law
 from bincp.smoothing import (
     CategoricalFlip,
     Deletion,
+    Expp,
     Gaussian,
     Joint,
     Laplace,
+    Pareto,
     Smoothing,
     SparseFlip,
     Uniform,
@@ -57,6 +59,21 @@ def test_bounds_are_on_the_safe_side_of_the_golden_ones(case):
         if 1e-3 < p < 0.999:  # next to 0 and 1 the rounding of p - delta is all that counts
             assert operator.lower(p) >= lower - 1e-12
             assert operator.upper(p) <= upper + 1e-12
+
+
+@pytest.mark.parametrize("k", [10, 256])
+def test_the_choice_of_a_category_is_paid_for_and_costs_next_to_nothing(k):
+    """The golden values are those of the law; the draws differ from it where k - 1 is no 2^i."""
+    discrete = golden("discrete")
+    for cell in (cell for cell in discrete["cells"] if cell["k"] == k):
+        scheme = CategoricalFlip(k, cell["p_plus"], cell["p_minus"])
+        ball = CategoricalFlips(cell["ra"], cell["rd"], cell["rc"])
+        certificate = bincp.certify(scheme, ball)
+        assert certificate.describe()["charge"] == scheme.sampling_error() > 0
+        for p, lower in zip(discrete["p"], cell["lower"], strict=True):
+            assert Fraction(certificate.lower(p)) <= Fraction(lower)
+            if 1e-3 < p < 0.999:  # next to 0 and 1 the rounding of p - delta is all that counts
+                assert Fraction(certificate.lower(p)) >= Fraction(lower) - Fraction("1e-12")
 
 
 probabilities = st.floats(0, 1)
@@ -109,6 +126,33 @@ def test_charged_certificates_obey_the_law(scheme, ball):
     bound = ctypes.pythonapi.PyCapsule_IsValid
     bound.argtypes = [ctypes.py_object, ctypes.c_char_p]
     assert bound(certificate.operator.capsule, b"bincp.operator.v1")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "plain"),
+    [
+        (Expp(0.5, 3, grid=255), Expp(0.5, 3)),
+        (Expp(0.5, 1, grid=100), Laplace(0.5)),
+        (Expp(0.5, 2, grid=100), Gaussian(0.5 / math.sqrt(2))),
+        (Expp(0.01, 0.5, grid=10), Expp(0.01, 0.5)),
+        (Pareto(0.1, 3, grid=255), Pareto(0.1, 3)),
+    ],
+    ids=repr,
+)
+def test_laws_with_a_shape_are_charged_on_the_grid(scheme, plain):
+    """A bound is that of a radius that is larger by 2^-22: between those of two others."""
+    for ball in (L1, L2):
+        certificate = bincp.certify(scheme, ball(0.02, 4))
+        check_law(certificate)
+        assert certificate.describe()["charge"] == scheme.sampling_error() > 0
+        assert "a distance of multiples of 1/" in certificate.describe()["note"]
+        near = bincp.certify(plain, ball(0.02 * (1 + 2.0**-23), 4))
+        far = bincp.certify(plain, ball(0.02 * (1 + 2.0**-20), 4))
+        for p in (0.6, 0.9, 0.99):
+            assert far.lower(p) <= certificate.lower(p) <= near.lower(p)
+            assert near.upper(1 - p) <= certificate.upper(1 - p) <= far.upper(1 - p)
+        assert pickle.loads(pickle.dumps(scheme)) == scheme
+        assert eval(repr(scheme)) == scheme
 
 
 def test_a_radius_on_the_grid_is_a_whole_number_of_steps_in_single_precision():
@@ -218,6 +262,9 @@ def test_descriptions_that_say_less_are_those_of_older_versions():
     [
         (Gaussian(0.25, grid=255), "nothing"),
         (Gaussian(0.25, grid=255, off_grid=True), "nothing"),
+        (Expp(0.5, 3), "the model does not read the last bits of x + noise"),
+        (Expp(0.5, 3, grid=255), "nothing"),
+        (Pareto(0.5, 3, grid=255), "nothing"),
         (Laplace(0.25), "the model does not read the last bits of x + noise"),
         (SparseFlip(0.25, 0.6), "nothing"),
         (SparseFlip(1e-40, 0.6), "nothing"),

@@ -51,6 +51,7 @@ def assert_golden(certificate: bincp.Certificate, cell: dict, probabilities: lis
         exact.assert_within(same_ball.upper(p), TIGHT)
 
 
+@pytest.mark.usefixtures("exact_draws")
 @pytest.mark.parametrize("k", sorted({cell["k"] for cell in DISCRETE["cells"]}))
 def test_categorical_golden(k: int) -> None:
     for cell in (cell for cell in DISCRETE["cells"] if cell["k"] == k):
@@ -147,6 +148,7 @@ FLIPS = [
 ]
 
 
+@pytest.mark.usefixtures("exact_draws")
 @pytest.mark.parametrize("flips", FLIPS)
 def test_categorical_against_every_outcome(flips: tuple[float, float]) -> None:
     for numbers in [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (2, 1, 1), (0, 2, 1)]:
@@ -185,6 +187,7 @@ def test_two_categories_are_sparse_flips(flips: tuple[float, float]) -> None:
         assert categorical.upper(p) == sparse.upper(p)
 
 
+@pytest.mark.usefixtures("exact_draws")
 @pytest.mark.parametrize("first", [(0.01, 0.6), (0.0, 0.4), (0.7, 0.8), (0.25, 0.75)])
 @pytest.mark.parametrize("second", [(0.01, 0.6), (0.3, 0.3), (1.0, 0.2), (1e-300, 0.5)])
 def test_joint_against_every_outcome(
@@ -261,6 +264,7 @@ def test_larger_balls_against_fractions(k: int, flips: tuple, numbers: tuple) ->
         assert_exact_bounds(certificate, clean, perturbed, p, TIGHT)
 
 
+@pytest.mark.usefixtures("exact_draws")
 def test_masses_of_big_balls_sum_to_one() -> None:
     for scheme, ball in [
         (CategoricalFlip(3, 0.01, 0.6), CategoricalFlips(60, 40, 50)),
@@ -358,6 +362,7 @@ def test_arrays_have_the_bounds_of_their_elements(pair: tuple, values: list[floa
         assert certificate.lower(np.array(array)).tolist() == expected
 
 
+@pytest.mark.usefixtures("exact_draws")
 def test_noise_that_forgets_the_input_loses_nothing() -> None:
     even = CategoricalFlip(4, 0.75, 0.75)  # uniform on the categories
     certificate = bincp.certify(even, CategoricalFlips(5, 6, 7))

@@ -2,7 +2,9 @@
 
 import hashlib
 import re
+from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 from sys import float_info
 
 import mpmath
@@ -16,8 +18,8 @@ from test_noise import philox
 from bincp._core import _noise
 from bincp.noise import draw, grid_table
 from bincp.noise._alias import Table, alias_columns, masses_of, packed, table_of
-from bincp.smoothing import Expp, Gaussian, Laplace, Uniform
-from bincp.smoothing._grid import ONE, thresholds
+from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
+from bincp.smoothing._grid import ONE, pareto_clip, thresholds
 from support import golden
 
 GOLDEN = golden("grid_noise")
@@ -144,6 +146,128 @@ def test_total_variation_is_what_is_charged(law, scale, grid):
         assert distance <= mpmath.mpf(cells) / ONE
     scheme = {"gaussian": Gaussian, "laplace": Laplace, "uniform": Uniform}[law](scale, grid=grid)
     assert Fraction(scheme.sampling_error()) == Fraction(cells, ONE) * 2**34
+
+
+CASES = [
+    ("expp", 0.5, 255, 4.0),
+    ("expp", 0.1, 255, 1.5),
+    ("expp", 0.05, 255, 1.0),
+    ("expp", 0.3, 100, 2.0),
+    ("expp", 0.01, 1, 0.5),
+    ("expp", 0.3, 1, 3.3),
+    ("expp", 1e-5, 1, 2.0),
+    ("expp", 0.4, 100, 1024.0),
+    ("expp", 31.7, 3, 7.3),
+    ("pareto", 0.5, 255, 4.0),
+    ("pareto", 0.02, 255, 1.5),
+    ("pareto", 0.01, 1, 0.7),
+    ("pareto", 1e-5, 1, 2.0),
+    ("pareto", 0.4, 100, 1024.0),
+    ("pareto", 100.0, 10, 7.3),
+    ("pareto", 1e-30, 3, 5 / 32),
+]
+
+
+def below_of(law, scale, grid, shape):
+    """P(N <= k + 1/2) of a law with a shape, as a function of k >= 0."""
+    s, shape = Fraction(scale) * grid, mpmath.mpf(shape)
+
+    def expp(x):
+        return 1 - mpmath.gammainc(1 / shape, x**shape, regularized=True) / 2
+
+    def pareto(x):
+        return 1 - (1 + x) ** -shape / 2
+
+    law = {"expp": expp, "pareto": pareto}[law]
+    return lambda k: law((k + mpmath.mpf(1) / 2) * s.denominator / s.numerator)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_thresholds_of_laws_with_a_shape_are_the_nearest_integers(case):
+    above, (law, scale, grid, shape) = thresholds(*case), case
+    with mpmath.workprec(460):
+        below = below_of(*case)
+        some = range(0, len(above), 1 + len(above) // 25)
+        for k in {*some, *range(max(len(above) - 3, 0), len(above))}:
+            assert abs(above[k] - ONE * below(k)) <= mpmath.mpf(1) / 2, k
+        # The table ends where the rest is nothing, or where it is cut.
+        ends = below(len(above)) >= 1 - mpmath.mpf(1) / (2 * ONE)
+        if law == "pareto":
+            s = Fraction(scale) * grid
+            doublings = mpmath.mpf(2) ** (10 / mpmath.mpf(shape))
+            common = (doublings - 1) * s.numerator / s.denominator
+            clip = grid + int(mpmath.ceil(common))
+            assert pareto_clip(scale, grid, shape) == clip
+            ends = ends or len(above) == clip + grid
+        assert ends
+    assert all(above[k] <= above[k + 1] for k in range(len(above) - 1))
+    assert all(t < ONE for t in above)
+    scheme = {"expp": Expp, "pareto": Pareto}[law](scale, shape, grid=grid)
+    assert Fraction(scheme.sampling_error()) == Fraction(2 * len(above) + 1, ONE) * 2**34
+
+
+@pytest.mark.parametrize("case", CASES[10:15], ids=str)
+def test_clipped_outputs_have_the_law_of_clipped_sums(case):
+    """The clipped k + q against the clipped integer next to k + N, for inputs k at the ends."""
+    masses, clip, grid = masses_of(thresholds(*case)), pareto_clip(*case[1:]), case[2]
+    with mpmath.workprec(460):
+        below = below_of(*case)
+
+        def up_to(point):
+            """P(rint(N) <= point)."""
+            return below(point) if point >= 0 else 1 - below(-point - 1)
+
+        for k in (-grid, 0, grid // 2, grid):
+            drawn = Counter()
+            for q, mass in enumerate(masses, -(len(masses) // 2)):
+                drawn[min(max(k + q, -clip), clip)] += mass
+            assert sum(drawn.values()) == ONE
+            ends = [mpmath.mpf(0), *(up_to(y - k) for y in range(-clip, clip)), mpmath.mpf(1)]
+            exact = [ONE * (high - low) for low, high in pairwise(ends)]
+            gaps = [abs(drawn[y] - mass) for y, mass in enumerate(exact, -clip)]
+            assert sum(gaps) / 2 <= len(masses)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Expp(0.5, 0.49, grid=255), r"`p` must be in \[1/2, 1024\] with a grid, got 0.49"),
+        (lambda: Expp(0.5, 1e300, grid=255), r"`p` must be in \[1/2, 1024\] with a grid"),
+        (lambda: Expp(1e300, 3, grid=255), "`scale` must give noise that reaches at most 32767"),
+        (lambda: Expp(2.0, 0.5, grid=255), "`scale` must give noise that reaches at most 32767"),
+        (lambda: Pareto(0.5, 0.15, grid=255), "`a` must be at least 5/32 with a grid, got 0.15"),
+        (lambda: Pareto(5.0, 1, grid=255), "`scale` must give noise that reaches at most 32767"),
+        (lambda: Pareto(1e-9, 1, grid=2**15), "`scale` must give noise that reaches at most"),
+        (lambda: Pareto(1e-9, 3, grid=0), "`grid` must be in"),
+        (lambda: Expp(-1.0, 3, grid=255), "`scale` must be"),
+    ],
+)
+def test_shapes_without_a_table_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_pareto_noise_is_clipped():
+    scheme, clip = Pareto(0.05, 1.2, grid=255), pareto_clip(0.05, 255, 1.2)
+    levels = np.arange(256, dtype=np.uint8).reshape(2, 128)
+    table, n = grid_table(scheme), 4000
+    assert table.half == 255 + clip
+    noisy = draw(scheme, levels, n, phase="test", seed=2)
+    q = [integers(table, seed=2, stream=1, id=1, draw=r, n=128) for r in range(n)]
+    sums = np.clip(levels[1].astype(int) + np.array(q), -clip, clip)
+    np.testing.assert_array_equal(noisy[1], sums.astype(np.float32) / np.float32(255))
+    assert (np.abs(sums) == clip).sum() > 100
+    for dtype in (np.float32, np.float64):
+        x = (levels / 255).astype(dtype)
+        again = draw(scheme, x, 100, phase="test", seed=2)
+        assert again.dtype == dtype
+        np.testing.assert_array_equal(again.astype(np.float32), noisy[:, :100])
+        for beyond in (256 / 255, -256 / 255):
+            x[1, 3] = beyond
+            with pytest.raises(ValueError, match=r"must be in \[-1, 1\] for Pareto.*\(1, 3\)"):
+                draw(scheme, x, 1, phase="test")
+        x[1, 3] = -1
+        draw(scheme, x, 1, phase="test")
 
 
 @pytest.mark.parametrize("law", GOLDEN["laws"], ids=lambda law: law["name"])
@@ -325,12 +449,19 @@ def test_first_elements_do_not_depend_on_the_length_or_on_x():
 
 
 @pytest.mark.parametrize(
-    ("law", "scale"), [("gaussian", 0.12), ("laplace", 0.05), ("uniform", 0.3)]
+    ("law", "scale", "shape"),
+    [
+        ("gaussian", 0.12, 0.0),
+        ("laplace", 0.05, 0.0),
+        ("uniform", 0.3, 0.0),
+        ("expp", 0.2, 3.0),
+        ("pareto", 0.1, 2.0),
+    ],
 )
-def test_frequencies_are_the_masses(law, scale):
-    table = table_of(law, scale, 255)
+def test_frequencies_are_the_masses(law, scale, shape):
+    table = table_of(law, scale, 255, shape)
     q = integers(table, seed=1, stream=0, id=0, draw=0, n=2**20)
-    masses = masses_of(thresholds(law, scale, 255))
+    masses = masses_of(thresholds(law, scale, 255, shape))
     expected = np.array([float(Fraction(mass, ONE)) for mass in masses]) * q.size
     counts = np.bincount(q + table.half, minlength=len(masses)).astype(float)
     rare = expected < 10
@@ -372,12 +503,12 @@ def test_sources_beyond_the_points_are_refused():
 
 def test_tables_of_schemes_are_public():
     table = grid_table(Gaussian(0.25, grid=255))
-    assert table is table_of("gaussian", 0.25, 255)
+    assert table is table_of(*Gaussian(0.25, grid=255).grid_law())
     with pytest.raises(ValueError, match="read-only"):
         table.entry[0] = 1
     for scheme in (Gaussian(0.25), Expp(0.5, 3), "gaussian"):
         with pytest.raises(
-            TypeError, match="`smoothing` must be Gaussian, Uniform or Laplace with"
+            TypeError, match=r"`smoothing` must be Gaussian, .* Expp or Pareto with a grid, got"
         ):
             grid_table(scheme)
 
@@ -386,7 +517,13 @@ def test_tables_of_schemes_are_public():
 
 
 @pytest.mark.parametrize(
-    "scheme", [Gaussian(0.25, grid=255), Laplace(0.1, grid=255), Uniform(0.5, grid=255)]
+    "scheme",
+    [
+        Gaussian(0.25, grid=255),
+        Laplace(0.1, grid=255),
+        Uniform(0.5, grid=255),
+        Expp(0.5, 3, grid=255),
+    ],
 )
 def test_grey_levels_are_their_255ths(scheme):
     levels = np.arange(256, dtype=np.uint8).reshape(2, 128)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from test_noise import Key, words
 
 from bincp import certify
+from bincp._utils.levels import float_above, float_below
 from bincp.balls import L0, L1, CategoricalFlips, Flips
 from bincp.noise import Keys, draw
 from bincp.noise._ablation import _Deletion
@@ -302,10 +303,22 @@ def test_flips_of_doubles_that_are_rounded_are_charged():
     ],
     ids=repr,
 )
-def test_certificates_pay(scheme, ball):
-    described = certify(scheme, ball).describe()
-    assert described["charge"] == scheme.sampling_error() > 0
+def test_certificates_pay(scheme, ball, monkeypatch):
+    """A bound is that of the law at p - delta, less delta, in exact numbers rounded down."""
+    certificate, delta = certify(scheme, ball), Fraction(scheme.sampling_error())
+    described = certificate.describe()
+    assert described["charge"] == delta > 0
     assert described["assumes"] == "nothing"
+    monkeypatch.setattr(type(scheme), "sampling_error", lambda _: 0.0)
+    law = certify(scheme, ball)
+    assert "charge" not in law.describe()
+    for p in (0.0, 1e-30, 0.1, 0.5, 0.9, 1.0):
+        below = float_below(max(Fraction(p) - delta, Fraction(0)))
+        lower = max(Fraction(law.lower(below)) - delta, Fraction(0))
+        assert certificate.lower(p) == float_below(lower)
+        above = float_above(min(Fraction(p) + delta, Fraction(1)))
+        upper = min(Fraction(law.upper(above)) + delta, Fraction(1))
+        assert certificate.upper(p) == float_above(upper)
 
 
 def test_schemes_that_are_drawn_exactly_pay_nothing():

@@ -10,7 +10,6 @@ from bincp.certificates._builtins._distance import (
     NormBall,
     Noted,
     dimension,
-    distance_in,
     noise_distance,
     sqrt_above,
 )
@@ -92,10 +91,10 @@ def expp(smoothing: Expp, ball: NormBall) -> Noted:
     noise (p = 2) has its l2 bound.
     """
     if smoothing.p == 1:
-        return laplace_shift(smoothing.scale, ball)
+        return laplace_shift(smoothing.scale, noise_distance(smoothing, "l1", ball))
     if smoothing.p == 2:
-        return half_gaussian(smoothing.scale, ball)
-    distance, note = distance_in("l1", ball)
+        return half_gaussian(smoothing.scale, noise_distance(smoothing, "l2", ball))
+    distance, note = noise_distance(smoothing, "l1", ball)
     shift = float_above(distance / Fraction(smoothing.scale))
     if smoothing.p == 0.5:
         return _operators.half_power(shift), note
@@ -119,7 +118,7 @@ def pareto(smoothing: Pareto, ball: NormBall) -> Noted:
     """
     if smoothing.a < _LEAST_PARETO:
         raise CertificateError(f"{smoothing!r} has no built-in bound: a must be >= {_LEAST_PARETO}")
-    distance, note = distance_in("l1", ball)
+    distance, note = noise_distance(smoothing, "l1", ball)
     a = Fraction(smoothing.a)
     shift = float_above(distance * a / Fraction(smoothing.scale))
     return _operators.pareto(shift, float(1 + 1 / a), digamma_rise(a / (a + 1))), note
@@ -130,15 +129,15 @@ def gaussian_shift(distance: Fraction) -> Operator:
     return _operators.gaussian(float_above(distance))
 
 
-def half_gaussian(scale: float, ball: NormBall) -> Noted:
+def half_gaussian(scale: float, noted: tuple[Fraction, str | None]) -> Noted:
     """Return the operator of the density exp(-|x / scale|_2^2), sigma = scale / sqrt(2)."""
-    distance, note = distance_in("l2", ball)
+    distance, note = noted
     return gaussian_shift(distance * sqrt_above(2) / Fraction(scale)), note
 
 
-def laplace_shift(scale: float, ball: NormBall, norm: str = "l1") -> Noted:
-    """Return the operator of the Laplace shift by the distance in ``norm`` over ``scale``."""
-    distance, note = distance_in(norm, ball)
+def laplace_shift(scale: float, noted: tuple[Fraction, str | None]) -> Noted:
+    """Return the operator of the Laplace shift by a distance, with its note, over ``scale``."""
+    distance, note = noted
     return _operators.laplace(float_above(distance / Fraction(scale))), note
 
 

@@ -34,7 +34,7 @@ def exp1(smoothing: Exp1, ball: NormBall) -> Noted:
     """Use the Laplace bound for k = 1; other k have tables only (Yang et al. 2020, Table 1)."""
     if smoothing.k != 1:
         raise CertificateError(f"{smoothing!r} has no built-in bound: there is one for k = 1")
-    return laplace_shift(smoothing.scale, ball)
+    return laplace_shift(smoothing.scale, distance_in("l1", ball))
 
 
 @register_built_in(Exp2, L1)
@@ -43,21 +43,21 @@ def exp1(smoothing: Exp1, ball: NormBall) -> Noted:
 def exp2(smoothing: Exp2, ball: NormBall) -> Noted:
     """Use the Gaussian bound for k = 2; for k = 1 shift in the quantile of sech(x)^(dim - 1).
 
-    The score of exp(-|x|_2 / scale) is the unit vector of the noise, and its worst sets of a given
-    mass are cones; adding up their derivatives gives R = scale (dim - 1) atanh(1 - 2 q), q the
-    Beta((dim - 1)/2, (dim - 1)/2) quantile of 1 - p (Yang et al. 2020, Table 1). tanh of a number
-    with density ~ sech(x)^(dim - 1) has that law, so R is its quantile; tight for small r. For
-    dim = 1 the noise is Laplace. The bound depends on the l2 length alone.
+    The score of ``exp(-|x|_2 / scale)`` is the unit vector of the noise, and its worst sets of a
+    given mass are cones; adding up their derivatives gives R = scale (dim - 1) atanh(1 - 2 q), q
+    the Beta((dim - 1)/2, (dim - 1)/2) quantile of 1 - p (Yang et al. 2020, Table 1). tanh of a
+    number with density ~ sech(x)^(dim - 1) has that law, so R is its quantile; tight for small r.
+    For dim = 1 the noise is Laplace. The bound depends on the l2 length alone.
     """
     if smoothing.j != 0 or smoothing.k not in (1, 2):
         raise CertificateError(
             f"{smoothing!r} has no built-in bound: there is one for j = 0 with k = 1 or k = 2"
         )
     if smoothing.k == 2:
-        return half_gaussian(smoothing.scale, ball)
+        return half_gaussian(smoothing.scale, distance_in("l2", ball))
     dim = dimension(ball)
     if dim == 1:
-        return laplace_shift(smoothing.scale, ball, "l2")
+        return laplace_shift(smoothing.scale, distance_in("l2", ball))
     distance, note = distance_in("l2", ball)
     shift = float_above(distance / (Fraction(smoothing.scale) * (dim - 1)))
     alpha = Fraction(dim - 1, 2)
@@ -84,7 +84,7 @@ def exp_inf(smoothing: ExpInf, ball: NormBall) -> Noted:
         raise ValueError(f"`smoothing` must have j < dim = {dim}, got {smoothing!r}")
     laplace_like = smoothing.k == 1 and smoothing.j == 0
     if laplace_like and type(ball) is Linf:
-        return laplace_shift(smoothing.scale, ball, "linf")
+        return laplace_shift(smoothing.scale, distance_in("linf", ball))
     if smoothing.j > 0 and dim - Fraction(smoothing.j) <= 1:
         raise CertificateError(
             f"{smoothing!r} has no built-in bound in {dim} dimensions: there is one for "

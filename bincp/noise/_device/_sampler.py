@@ -28,8 +28,9 @@ def device_sampler(smoothing: object, place: torch.device) -> "DeviceSampler | N
     That is so on the CPU, for schemes whose noise has no other code, and on devices that do not
     give the bits of the C code, of which some are drawn to find out.
     """
-    sampler = sampler_of(smoothing)
-    if place.type == "cpu" or not isinstance(sampler, AdditiveSampler | GridSampler):
+    if place.type == "cpu":
+        return None
+    if not isinstance(sampler_of(smoothing), AdditiveSampler | GridSampler):
         return None
     return _checked_sampler(smoothing, place)
 
