@@ -48,6 +48,7 @@ from bincp.noise import (  # noqa: F401
     _hierarchical,
     _radial,
     _splitting,
+    _transformations,
 )
 from bincp.noise._copies import all_copies
 from bincp.noise._draw import draw

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp.noise._keys import FloatArray, IntArray, Keys, selected
-from bincp.noise._samplers import Sampler, check_form, chunks, sampler_of, samples
+from bincp.noise._samplers import Sampler, chunks, sampler_of, samples
 from bincp.smoothing import Hierarchical
 
 
@@ -17,7 +17,9 @@ class _Hierarchical(Sampler):
 
     def __init__(self, smoothing: Hierarchical) -> None:
         self.inner = sampler_of(smoothing.inner)
-        self.dtypes, self.shared = self.inner.dtypes, self.inner.shared
+        self.shared = self.inner.shared
+        # Elements that are not selected stay as they are, which grey levels in float32 do not.
+        self.dtypes = tuple(dtype for dtype in self.inner.dtypes if dtype != "uint8")
         self.element = smoothing.element
         # Rounded up: a certificate for fewer selected elements still holds.
         self.threshold = math.ceil(Fraction(smoothing.q) * 2**128)
@@ -28,7 +30,6 @@ class _Hierarchical(Sampler):
                 "`x` must have shape (n, channels, height, width) for Hierarchical with "
                 f"element='pixel', got {x.shape}"
             )
-        check_form(self.inner, x.dtype.name, x.shape)
         self.inner.check(x)
 
     def fill(self, keys: Keys, sources: IntArray, x: FloatArray, out: FloatArray) -> None:

@@ -11,14 +11,17 @@ from bincp.smoothing._anisotropic import AnisotropicGaussian
 from bincp.smoothing._base import Smoothing
 from bincp.smoothing._flips import CategoricalFlip, Joint, SparseFlip
 from bincp.smoothing._hierarchical import Hierarchical, Partition
+from bincp.smoothing._interception import MessageInterception
 from bincp.smoothing._radial import Exp1, Exp2, ExpInf, PowInf, UniformBall
 from bincp.smoothing._splitting import SplittingNoise
+from bincp.smoothing._transformations import Brightness, Translation
 
 __all__ = [
     "Ablation",
     "AnisotropicGaussian",
     "BandAblation",
     "BlockAblation",
+    "Brightness",
     "CategoricalFlip",
     "Deletion",
     "Exp1",
@@ -29,12 +32,14 @@ __all__ = [
     "Hierarchical",
     "Joint",
     "Laplace",
+    "MessageInterception",
     "Pareto",
     "Partition",
     "PowInf",
     "Smoothing",
     "SparseFlip",
     "SplittingNoise",
+    "Translation",
     "Uniform",
     "UniformBall",
 ]

@@ -16,7 +16,9 @@ from bincp.balls import (
     L0,
     L1,
     L2,
+    AttackedNodes,
     Box,
+    BrightnessChange,
     CategoricalFlips,
     EditDistance,
     Elements,
@@ -25,6 +27,7 @@ from bincp.balls import (
     Linf,
     Patch,
     TrainingPoints,
+    Translations,
 )
 from bincp.balls import Joint as JointBall
 from bincp.certificates._law import check_law
@@ -33,6 +36,7 @@ from bincp.smoothing import (
     AnisotropicGaussian,
     BandAblation,
     BlockAblation,
+    Brightness,
     CategoricalFlip,
     Deletion,
     Exp1,
@@ -43,11 +47,13 @@ from bincp.smoothing import (
     Hierarchical,
     Joint,
     Laplace,
+    MessageInterception,
     Pareto,
     Partition,
     PowInf,
     SparseFlip,
     SplittingNoise,
+    Translation,
     Uniform,
     UniformBall,
 )
@@ -108,6 +114,9 @@ PAIRS = [
     (Hierarchical(Gaussian(0.25), 0.9), Elements(2, L2(0.1))),
     (Hierarchical(SparseFlip(0.01, 0.6), 0.75, "pixel"), Elements(1, Flips(1, 3))),
     (Partition(50), TrainingPoints(3)),
+    (Translation(3.0), Translations(5)),
+    (Brightness(0.2), BrightnessChange(0.1)),
+    (MessageInterception(0.3, 0.6), AttackedNodes([[1, 2], [2]])),
 ]
 pairs = pytest.mark.parametrize(
     ("scheme", "ball"), PAIRS, ids=[f"{s!r}-{type(b).__name__}" for s, b in PAIRS]

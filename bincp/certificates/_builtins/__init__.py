@@ -12,4 +12,5 @@ from bincp.certificates._builtins import (  # noqa: F401
     hierarchical,
     radial,
     splitting,
+    transformations,
 )
