@@ -114,6 +114,20 @@ def _partition(scheme: smoothing.Partition, ball: balls.TrainingPoints) -> Expre
     return _clip(ball.r / scheme.models)
 
 
+def _moved(
+    scheme: smoothing.Translation | smoothing.Brightness,
+    ball: balls.Translations | balls.BrightnessChange,
+) -> Expression:
+    shift = ball.r / scheme.sigma
+    return lambda p: special.ndtr(special.ndtri(p) - shift)
+
+
+def _intercepted(scheme: smoothing.MessageInterception, ball: balls.AttackedNodes) -> Expression:
+    kept, seen = 1 - scheme.p_delete, 1 - scheme.p_ablate
+    cut = [np.prod([1 - kept**length for length in lengths]) for lengths in ball.paths]
+    return _clip(1 - float(np.prod([1 - seen * (1 - share) for share in cut])))
+
+
 def _laplace(scheme: smoothing.Laplace | smoothing.Exp1, ball: balls.L1) -> Expression:
     def lower(p: Any) -> Any:
         x = np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p))) - ball.r / scheme.scale
@@ -239,6 +253,14 @@ CASES = tuple(
             balls.Elements(2, balls.L2(0.12)),
             "ndtr(ndtri(p) - shift)",
             _hierarchical,
+        ),
+        (smoothing.Translation(3.0), balls.Translations(2), "ndtr(ndtri(p) - shift)", _moved),
+        (smoothing.Brightness(0.2), balls.BrightnessChange(0.1), "ndtr(ndtri(p) - shift)", _moved),
+        (
+            smoothing.MessageInterception(0.3, 0.6),
+            balls.AttackedNodes([[1, 2], [2]]),
+            "clip(p - shift, 0, 1)",
+            _intercepted,
         ),
         (smoothing.Partition(50), balls.TrainingPoints(3), "clip(p - shift, 0, 1)", _partition),
         (smoothing.Deletion(0.9), balls.EditDistance(2), "clip(p - shift, 0, 1)", _deletion),
