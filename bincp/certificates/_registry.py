@@ -26,7 +26,7 @@ from bincp._core import _operators
 from bincp._core._operators import Operator as CompiledOperator
 from bincp._utils.arrays import as_array, is_tensor
 from bincp._utils.validation import check_probability, pairs
-from bincp.certificates._certificate import Certificate, make_certificate, taken_apart
+from bincp.certificates._certificate import Certificate, facts_of, make_certificate, taken_apart
 from bincp.certificates._facts import NOTHING_KNOWN, Facts, is_convex
 from bincp.certificates._law import check_law
 from bincp.certificates._masses import Masses
@@ -289,7 +289,8 @@ def _warn_once(name: str, value: str, error: Exception) -> None:
 
 def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
     """Make the certificate of a pair from the result of its factory."""
-    operator, details = _operator_of(entry.factory(smoothing, ball), entry.origin)
+    made = entry.factory(smoothing, ball)
+    operator, details = _operator_of(made, entry.origin)
     operator, details = _charged(operator, details, smoothing)
     assumption = smoothing.assumes() if isinstance(smoothing, Smoothing) else None
     if assumption is not None:
@@ -301,7 +302,7 @@ def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
         pair={"smoothing": parameters_of(smoothing), "ball": parameters_of(ball)},
         inverse=lambda: certify(smoothing, _inverted(ball)),
         recipe=(certify, (smoothing, ball)),
-        facts=_facts(entry.known, operator, smoothing, ball, details),
+        facts=_facts(entry.known, made, operator, smoothing, ball, details),
     )
     if entry.known is None:
         check_law(certificate)
@@ -309,12 +310,20 @@ def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
 
 
 def _facts(
-    known: _Known | None, operator: Operator, smoothing: Any, ball: Any, details: dict[str, Any]
+    known: _Known | None,
+    made: Any,
+    operator: Operator,
+    smoothing: Any,
+    ball: Any,
+    details: dict[str, Any],
 ) -> Facts:
     """Return what is proven of a pair; what an error of the noise is charged for is not exact."""
     if known is None:
         return NOTHING_KNOWN
     charged = "charge" in details
+    if isinstance(made, Certificate):
+        own = facts_of(made)
+        return Facts(own.randomised, convex=own.convex) if charged else own
     exact = known.exact and not charged
     family = None
     if exact and known.adds_up:
