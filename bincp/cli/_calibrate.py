@@ -23,6 +23,8 @@ from bincp.cli._arguments import (
     add_spec_arguments,
     as_usage,
     bound_options,
+    certificate_name,
+    check_spec,
     integer,
     level,
     threshold,
@@ -105,9 +107,10 @@ def add_calibrate(commands: Any) -> None:
 
 def _calibrate(arguments: argparse.Namespace) -> Report:
     options = {name: getattr(arguments, name) for name in _OPTIONS}
+    check_spec(arguments, arguments.ball)
     with as_usage():
         options |= bound_options(arguments)
-        certificate = certify(arguments.smoothing, arguments.ball)
+        certificate = arguments.certificate or certify(arguments.smoothing, arguments.ball)
         rule = BinCP(certificate, **options)
     target = output_file(arguments.out, [arguments.scores, arguments.labels])
     points = _run_points(arguments, certificate) if is_run(arguments.scores) else _points(arguments)
@@ -126,7 +129,7 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
         data, text = rule_data(rule), rule_text(rule)
     return Report(
         {**data, "out": str(arguments.out)},
-        f"{arguments.smoothing!r} against {arguments.ball!r}\n{text}\nwrote {arguments.out}",
+        f"{certificate_name(arguments, arguments.ball)}\n{text}\nwrote {arguments.out}",
     )
 
 
