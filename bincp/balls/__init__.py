@@ -3,7 +3,7 @@
 Radii are in the units of the tensor that gets the noise.
 """
 
-from bincp.balls._ablations import L0, EditDistance, Elements, Patch, TrainingPoints
+from bincp.balls._ablations import L0, EditDistance, Elements, Patch, Substitutions, TrainingPoints
 from bincp.balls._base import Ball
 from bincp.balls._flips import CategoricalFlips, Flips, Joint
 from bincp.balls._graphs import AttackedNodes
@@ -27,6 +27,7 @@ __all__ = [
     "Joint",
     "Linf",
     "Patch",
+    "Substitutions",
     "TrainingPoints",
     "Translations",
 ]

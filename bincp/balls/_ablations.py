@@ -164,3 +164,37 @@ class TrainingPoints(Ball):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=MAX_COUNT))
+
+
+@dataclass(frozen=True)
+class Substitutions(Ball):
+    """Perturbations that replace at most `r` words by synonyms that are not too far away.
+
+    Parameters
+    ----------
+    r : int
+        Number of words, in [0, 2^31).
+    distance : int, optional
+        Largest distance of a synonym from the word in the circle of its set, in [0, 2^31), see
+        `bincp.smoothing.Staircase`; at most its `step`.
+
+    Raises
+    ------
+    TypeError
+        If a number is not an integer.
+    ValueError
+        If a number is negative, or 2^31 or more.
+
+    Examples
+    --------
+    >>> Substitutions(3, distance=2)
+    Substitutions(r=3, distance=2)
+    """
+
+    r: int
+    distance: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("r", "distance"):
+            number = check_integer(name, getattr(self, name), low=0, high=MAX_COUNT)
+            object.__setattr__(self, name, number)

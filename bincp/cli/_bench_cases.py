@@ -10,6 +10,7 @@ from scipy import special
 
 from bincp import balls, smoothing
 from bincp.certificates._builtins.flips import categorical_regions, joint_regions
+from bincp.certificates._builtins.words import staircase_regions
 
 Array = npt.NDArray[np.float64]
 Expression = Callable[[Any], Any]
@@ -217,6 +218,12 @@ def _in_order(regions: Any) -> Expression:
     return _interpolation(regions.clean[order], regions.perturbed[order])
 
 
+def _staircase(scheme: smoothing.Staircase, ball: balls.Substitutions) -> Expression:
+    regions = staircase_regions(scheme, ball)
+    order = np.argsort(-regions.clean / regions.perturbed)
+    return _interpolation(regions.clean[order], regions.perturbed[order])
+
+
 _FLIPS = smoothing.SparseFlip(0.01, 0.6)
 _FEW = balls.Flips(additions=5, deletions=5)
 
@@ -253,6 +260,12 @@ CASES = tuple(
             balls.Elements(2, balls.L2(0.12)),
             "ndtr(ndtri(p) - shift)",
             _hierarchical,
+        ),
+        (
+            smoothing.Staircase(8, 0.5, 2),
+            balls.Substitutions(3, 2),
+            "interp on cumulative masses",
+            _staircase,
         ),
         (smoothing.Translation(3.0), balls.Translations(2), "ndtr(ndtri(p) - shift)", _moved),
         (smoothing.Brightness(0.2), balls.BrightnessChange(0.1), "ndtr(ndtri(p) - shift)", _moved),

@@ -49,6 +49,7 @@ from bincp.noise import (  # noqa: F401
     _radial,
     _splitting,
     _transformations,
+    _words,
 )
 from bincp.noise._copies import all_copies
 from bincp.noise._draw import draw

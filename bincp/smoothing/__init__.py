@@ -15,6 +15,7 @@ from bincp.smoothing._interception import MessageInterception
 from bincp.smoothing._radial import Exp1, Exp2, ExpInf, PowInf, UniformBall
 from bincp.smoothing._splitting import SplittingNoise
 from bincp.smoothing._transformations import Brightness, Translation
+from bincp.smoothing._words import Staircase
 
 __all__ = [
     "Ablation",
@@ -39,6 +40,7 @@ __all__ = [
     "Smoothing",
     "SparseFlip",
     "SplittingNoise",
+    "Staircase",
     "Translation",
     "Uniform",
     "UniformBall",

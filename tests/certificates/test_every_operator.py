@@ -26,6 +26,7 @@ from bincp.balls import (
     Flips,
     Linf,
     Patch,
+    Substitutions,
     TrainingPoints,
     Translations,
 )
@@ -53,6 +54,7 @@ from bincp.smoothing import (
     PowInf,
     SparseFlip,
     SplittingNoise,
+    Staircase,
     Translation,
     Uniform,
     UniformBall,
@@ -118,6 +120,7 @@ PAIRS = [
     (Hierarchical(Gaussian(0.25), 0.9), Elements(2, L2(0.1))),
     (Hierarchical(SparseFlip(0.01, 0.6), 0.75, "pixel"), Elements(1, Flips(1, 3))),
     (Partition(50), TrainingPoints(3)),
+    (Staircase(8, 0.5, 2), Substitutions(3, 2)),
     (Translation(3.0), Translations(5)),
     (Brightness(0.2), BrightnessChange(0.1)),
     (MessageInterception(0.3, 0.6), AttackedNodes([[1, 2], [2]])),

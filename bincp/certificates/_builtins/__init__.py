@@ -13,4 +13,5 @@ from bincp.certificates._builtins import (  # noqa: F401
     radial,
     splitting,
     transformations,
+    words,
 )
