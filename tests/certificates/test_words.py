@@ -15,7 +15,6 @@ from bincp.noise import draw
 from bincp.smoothing import Staircase
 from support import least, most
 
-
 ERROR = Fraction(1, 10**12)
 CHARGE = Fraction(1, 10**24)  # more than twice the sampling error, through slopes of a hundred
 
