@@ -392,7 +392,11 @@ def combined(
         details | _assumptions(described),
         inverse=inverse,
         recipe=recipe,
-        facts=replace(facts, randomised=not assumed),
+        facts=replace(
+            facts,
+            randomised=not assumed,
+            rough=_MAX_ACCURATE * sum(facts_of(part).rough for part in parts),
+        ),
     )
     if assumed:
         check_law(made)
@@ -425,8 +429,10 @@ def masses_of(
     own = _regions(certificate)
     if own is not None and (most is None or len(own.clean) <= most):
         return own, True
-    convex = own is not None or facts_of(certificate).convex
-    return minorant(operand(certificate), convex=convex, n_cells=n_cells), False
+    known = facts_of(certificate)
+    convex = own is not None or known.convex
+    curve = minorant(operand(certificate), convex=convex, rough=known.rough, n_cells=n_cells)
+    return curve, False
 
 
 def _regions(certificate: Certificate) -> Masses | None:

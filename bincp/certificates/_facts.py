@@ -25,6 +25,8 @@ class Facts:
         `lower` is convex, up to its rounding.
     family : str or None
         Certificates of one family are tight one after the other, as shifts that add up.
+    rough : float
+        What `lower` may lose by rounding where it is a small difference, beside a share of itself.
     single : bool
         One pair of laws is the worst for every p, in each mixture with others like it.
     masses : callable or None
@@ -35,6 +37,7 @@ class Facts:
     tight: bool = False
     convex: bool = False
     family: str | None = None
+    rough: float = 0.0
     single: bool = False
     masses: Callable[[], Masses] | None = None
 

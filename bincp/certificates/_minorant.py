@@ -34,8 +34,11 @@ Places = list[tuple[Fraction, Fraction]]
 N = TypeVar("N", float, Fraction)
 
 
-def minorant(operator: Operator, *, convex: bool, n_cells: int) -> Masses:
-    """Return the regions of a curve below `lower`, from about `n_cells` cells."""
+def minorant(operator: Operator, *, convex: bool, rough: float, n_cells: int) -> Masses:
+    """Return the regions of a curve below `lower`, from about `n_cells` cells.
+
+    `rough` is an absolute error that `lower` may have, see `Facts`.
+    """
     p = _first_places()
     values = _lower(operator, p)
     while len(p) <= n_cells:
@@ -49,7 +52,7 @@ def minorant(operator: Operator, *, convex: bool, n_cells: int) -> Masses:
         values = np.concatenate((values, _lower(operator, middle)))[order]
         p = np.concatenate((p, middle))[order]
     values = np.maximum.accumulate(values)  # the exact bounds do not fall
-    curve = _chords(operator, p, values) if convex else _staircase(p, values)
+    curve = _chords(operator, p, values, rough) if convex else _staircase(p, values)
     return _regions(_hull(curve), Fraction(float(values[-1])))
 
 
@@ -97,14 +100,14 @@ def _staircase(p: Array, values: Array) -> Places:
     return [(Fraction(0), Fraction(0)), *zip(right, left_values, strict=True)]
 
 
-def _chords(operator: Operator, p: Array, values: Array) -> Places:
+def _chords(operator: Operator, p: Array, values: Array, rough: float) -> Places:
     """Return the vertices of the larger of the extended chords on both sides of each cell."""
     more = values
     if type(operator) is not CompiledOperator:
         more = _lower(operator, np.minimum(p * (1 + _INPUT_ERROR), 1.0))
     x = [Fraction(place) for place in p.tolist()]
     low = [Fraction(value) for value in values.tolist()]
-    high = [Fraction(value) for value in (more * (1 + _ERROR) + TRUE_MIN).tolist()]
+    high = [Fraction(value) for value in (more * (1 + _ERROR) + rough + TRUE_MIN).tolist()]
     n = len(x) - 1
     width = [x[i + 1] - x[i] for i in range(n)]
     # The least that a chord can rise, for the cell behind it, and the most, for the one before it.

@@ -40,6 +40,7 @@ from bincp.smoothing._base import shown_fields
 __all__ = ["certify", "register", "registered"]
 
 ENTRY_POINT_GROUP = "bincp.certificates"
+_ROUNDING = 2.0**-50  # of a difference, relative to what is taken away
 _MOST_ELEMENTS = 1000  # of an array that a description shows
 
 Factory = Callable[[Any, Any], Any]
@@ -321,16 +322,17 @@ def _facts(
     if known is None:
         return NOTHING_KNOWN
     charged = "charge" in details
+    rough = _ROUNDING * details.get("charge", 0.0)
     if isinstance(made, Certificate):
         own = facts_of(made)
-        return Facts(own.randomised, convex=own.convex) if charged else own
+        return Facts(own.randomised, convex=own.convex, rough=own.rough + rough) if charged else own
     exact = known.exact and not charged
     family = None
     if exact and known.adds_up:
         family = f"{smoothing!r} {type(ball).__name__} {getattr(ball, 'dim', None)}"
     find = None if charged else known.masses
     masses = None if find is None else lambda: find(smoothing, ball)
-    return Facts(True, exact, convex=is_convex(operator), family=family, masses=masses)
+    return Facts(True, exact, convex=is_convex(operator), family=family, rough=rough, masses=masses)
 
 
 def _operator_of(made: Any, origin: str) -> tuple[Operator, dict[str, Any]]:
