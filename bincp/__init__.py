@@ -51,8 +51,11 @@ from bincp.calibration import (
     RobustRiskControl,
     SequentialRule,
     SequentialTracker,
+    Sweep,
+    SweepRow,
     one_sample,
     plan,
+    sweep,
 )
 from bincp.certificates import Certificate, certify, register, registered
 from bincp.counting import count_exceedances, decide, kth_largest
@@ -83,6 +86,8 @@ __all__ = [
     "RobustRiskControl",
     "SequentialRule",
     "SequentialTracker",
+    "Sweep",
+    "SweepRow",
     "TrivialSetWarning",
     "balls",
     "bernstein_lower",
@@ -107,5 +112,6 @@ __all__ = [
     "registered",
     "scores",
     "smoothing",
+    "sweep",
     "testing",
 ]

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bincp._models import ModelLike
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
 from bincp._utils.validation import MAX_COUNT, check_integer, check_real, check_threshold
-from bincp.adapters import ModelLike
 from bincp.balls import L1, L2, Ball, Flips, Linf
 from bincp.noise._samplers import check_inputs
 from bincp.smoothing import Smoothing
@@ -146,7 +146,10 @@ def pgd(
     step_size : float, optional
         Length of a step in the norm of the ball; by default 2.5 r / steps.
     box : pair of float, optional
-        Range (low, high) of every coordinate, e.g. (0, 1).
+        Range (low, high) of every coordinate, ends included, in the units of `x`: (0, 1) for images
+        divided by 255. All of `x` must be in it, and all that is returned is, after rounding. For a
+        scheme on a grid, a coordinate moves to grid points in it only, so an end that is no grid
+        point is not reached. By default there is none, and the attack may return what is no image.
     score : str, (str, dict) or callable, optional
         As in `bincp.sampling.sample_scores`. The attack lowers its mean over the draws.
     tau : float, optional
@@ -414,8 +417,9 @@ def _placed_on_grid(
     """
     start = np.rint(x.astype(np.float64) * grid)
     steps = np.trunc(deltas * grid * (1 + 2.0**-22))
-    steps = np.clip(start + steps, np.ceil(low * grid), np.floor(high * grid)) - start
-    inside = np.where(steps * deltas > 0, steps, 0)  # x itself may be outside by its rounding
+    cut = np.clip(start + steps, np.ceil(low * grid), np.floor(high * grid)) - start
+    # x itself may be outside by its rounding: then the box is no reason to move, or to move back.
+    inside = np.where(cut * steps > 0, cut, 0)
     return (start + inside).astype(x.dtype) / x.dtype.type(grid)
 
 

@@ -45,7 +45,7 @@ BallFamily = Callable[[float], Ball]
 """A function of the radius that makes the ball, such as ``bincp.balls.L2``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CertifiedLabels:
     """Labels of n inputs, and the radius within which each is certified.
 
@@ -63,6 +63,12 @@ class CertifiedLabels:
     labels: npt.NDArray[np.int64]
     radii: npt.NDArray[np.float64]
     p_lower: npt.NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        n, certified = len(self.labels), self.radii[self.labels != ABSTAIN]
+        name = f"CertifiedLabels({n} inputs, abstains on {n - len(certified)}"
+        radius = f", median radius {np.median(certified):.4g}" if len(certified) else ""
+        return f"{name}{radius})"
 
 
 def predict(counts: ArrayLike, *, alpha: Level = 0.001) -> npt.NDArray[np.int64]:

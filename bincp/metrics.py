@@ -2,7 +2,8 @@
 
 Sets are boolean arrays (n, K), labels integers (n,) in [0, K). A measurement on a sample differs
 from the average: with n test points the standard error of the coverage is about
-``sqrt(coverage (1 - coverage) / n)``, beside the spread over calibration sets.
+``sqrt(coverage (1 - coverage) / n)``, beside the spread over calibration sets. `coverage_interval`
+bounds the first exactly.
 """
 
 import math
@@ -15,11 +16,13 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
 from bincp._utils.levels import Level, as_fraction, check_level, float_above
 from bincp._utils.validation import check_integer
+from bincp.intervals import clopper_pearson_lower, clopper_pearson_upper
 
 __all__ = [
     "average_set_size",
     "class_conditional_coverage",
     "coverage",
+    "coverage_interval",
     "empty_rate",
     "false_negative_rate",
     "singleton_rate",
@@ -58,6 +61,56 @@ def coverage(sets: ArrayLike, labels: ArrayLike) -> float:
     0.5
     """
     return float(_covered(_as_sets(sets), labels).mean())
+
+
+def coverage_interval(
+    sets: ArrayLike, labels: ArrayLike, *, confidence: Level = 0.95
+) -> tuple[float, float]:
+    """Return a confidence interval for the probability that a set holds the label of its point.
+
+    Parameters
+    ----------
+    sets : bool array (n, K)
+    labels : array-like (n,) of int
+        In [0, K).
+    confidence : int, float, str, Decimal or Fraction
+        In (0, 1). Each end is wrong with probability (1 - confidence) / 2 at most.
+
+    Returns
+    -------
+    (float, float)
+        The interval of Clopper and Pearson, in [0, 1], rounded outward.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `coverage`, and if `confidence` is no number in (0, 1).
+
+    Notes
+    -----
+    The probability is that over test points, given the calibration: it varies with the calibration
+    set, and the guarantee of `bincp.BinCP` is about its average. Test points must be i.i.d., and
+    each with noise of its own. Copies of one image, or attacks of one point in several ways, are
+    not. Of several intervals each holds on its own, not all at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bincp.metrics import coverage_interval
+    >>> sets = np.ones((100, 3), dtype=bool)
+    >>> low, high = coverage_interval(sets, np.zeros(100, dtype=int))
+    >>> round(low, 4), high
+    (0.9638, 1.0)
+    """
+    covered = _covered(_as_sets(sets), labels)
+    return share_interval(int(covered.sum()), len(covered), check_level("confidence", confidence))
+
+
+def share_interval(successes: int, trials: int, confidence: Fraction) -> tuple[float, float]:
+    """Return a confidence interval for a probability that is known from a count."""
+    error = (1 - confidence) / 2
+    low = clopper_pearson_lower(successes, trials, error)
+    return float(low), float(clopper_pearson_upper(successes, trials, error))
 
 
 def average_set_size(sets: ArrayLike) -> float:
@@ -253,11 +306,12 @@ def worst_slice_coverage(
     held_out: Level = 0.75,
     seed: int = 0,
 ) -> float:
-    """Return the coverage on the worst slab of the feature space [1]_ [2]_.
+    """Return the coverage on the worst slab of the feature space.
 
-    A slab holds the points with a <= v.x <= b. Over random directions v, the slab of least coverage
-    among those with at least a share `delta` of the points is found on one part of the points, and
-    its coverage is measured on the others: on the points that chose the slab it would be too low.
+    A slab holds the points with a <= v.x <= b [1]_ [2]_. Over random directions v, the slab of
+    least coverage among those with at least a share `delta` of the points is found on one part of
+    the points, and its coverage is measured on the others: on the points that chose the slab it
+    would be too low.
 
     Parameters
     ----------

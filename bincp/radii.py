@@ -159,7 +159,7 @@ def flip_grid(
 
     Returns
     -------
-    ndarray of float64, shape (additions + 1, deletions + 1, *p.shape)
+    ndarray of float64, shape ``(additions + 1, deletions + 1, *p.shape)``
         At ``[a, d]`` the bounds ``certify(smoothing, Flips(a, d)).lower(p)``, bit by bit.
 
     Raises
@@ -236,7 +236,7 @@ def flip_frontier(
 
     Returns
     -------
-    ndarray of int64, shape (additions + 1, *p.shape)
+    ndarray of int64, shape ``(additions + 1, *p.shape)``
         At ``[a]`` the largest d <= `deletions` such that a additions and d deletions are certified;
         -1 where a additions alone are not.
 

@@ -13,6 +13,9 @@ import numpy as np
 Level = int | float | str | Decimal | Fraction
 """A number that decides a rank. A float stands for its shortest decimal: 0.1 is 1/10."""
 
+LEVELS = (int, float, str, Decimal, Fraction, np.integer, np.floating)
+"""The types of a `Level`; text is iterable, and still one number."""
+
 TRUE_MIN = 5e-324
 """The smallest positive double."""
 
@@ -21,9 +24,7 @@ _MAX_EXPONENT = 400  # power of ten, beyond that of doubles; "1e-999999999" woul
 
 def as_fraction(name: str, value: Level) -> Fraction:
     """Return the exact rational that ``value`` was written as."""
-    if isinstance(value, bool | np.bool_) or not isinstance(
-        value, int | float | str | Decimal | Fraction | np.integer | np.floating
-    ):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, LEVELS):
         raise TypeError(f"`{name}` must be an int, float, str, Decimal or Fraction, got {value!r}")
     if isinstance(value, Fraction):
         return value

@@ -1,4 +1,4 @@
-"""Models of other libraries as models for `bincp.sampling`.
+"""Models of other libraries for `bincp.sampling`, and interfaces of other libraries for bincp.
 
 A model of `bincp.sampling` maps a batch of noisy inputs to logits, as torch tensors. `as_model`
 makes one from a torch module, a scikit-learn classifier, an estimator of the Adversarial Robustness
@@ -9,9 +9,13 @@ Noise is added before the model sees the input: the scaling of a scikit-learn pi
 ``preprocessing`` and ``preprocessing_defences`` act on the noisy input, which the certificate
 requires. Noisy inputs leave the range of clean ones, and are not clipped;
 ART's ``clip_values`` bound its attacks, and its ``predict`` does not clip to them either.
+
+`SplitConformalClassifier` has the interface of the class of that name in MAPIE, so that code for it
+runs with robust sets.
 """
 
-from bincp.adapters._as_model import ModelLike as ModelLike
-from bincp.adapters._as_model import as_model
+from bincp._models import ModelLike as ModelLike
+from bincp._models import as_model
+from bincp.adapters._mapie import SplitConformalClassifier
 
-__all__ = ["as_model"]
+__all__ = ["SplitConformalClassifier", "as_model"]

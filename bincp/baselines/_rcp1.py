@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike
+from bincp._utils.estimators import Estimator
 from bincp._utils.levels import Level
 from bincp.calibration import one_sample
 from bincp.certificates import Certificate, as_certificate
@@ -14,7 +15,7 @@ from bincp.certificates import Certificate, as_certificate
 __all__ = ["RCP1"]
 
 
-class RCP1:
+class RCP1(Estimator):
     """Robust conformal prediction with one noisy sample of each input (RCP1).
 
     Plain conformal prediction on scores of noisy inputs, at a level alpha' that leaves room for the

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_scores
+from bincp._utils.estimators import Estimator
 from bincp._utils.levels import Level, check_level, conformal_rank
 from bincp.calibration._triviality import too_few_points
 from bincp.counting import check_no_nan
@@ -19,7 +20,7 @@ FloatArray = npt.NDArray[np.floating[Any]]
 SIDES = ("calibration", "test")
 
 
-class ThresholdMethod:
+class ThresholdMethod(Estimator):
     """A method that accepts a label iff its conformity reaches a threshold.
 
     The threshold is the j-th smallest conformity of n calibration points, where
@@ -42,10 +43,17 @@ class ThresholdMethod:
         self.alpha = check_level("alpha", alpha)
 
     def __repr__(self) -> str:
-        name = f"{type(self).__name__}(alpha={self.alpha}"
+        defaults = self._defaults()
+        parts = [f"alpha={self.alpha}"]
+        for name, value in self.get_params(deep=False).items():
+            if name != "alpha" and value is not defaults[name]:
+                shape = np.shape(value)
+                shown = f"<shape {shape}>" if len(shape) > 1 else repr(value)
+                parts.append(f"{name}={shown}")
         if not hasattr(self, "tau_"):
-            return f"{name}, not calibrated)"
-        return f"{name}, tau_={self.tau_!r}, n_calibration_={self.n_calibration_})"
+            return f"{type(self).__name__}({', '.join(parts)}, not calibrated)"
+        parts += [f"tau_={self.tau_!r}", f"n_calibration_={self.n_calibration_}"]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def _fit(self, values: FloatArray, spent: Fraction = Fraction(0)) -> None:
         n = len(values)

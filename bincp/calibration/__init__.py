@@ -8,6 +8,7 @@ from bincp.calibration._mondrian import MondrianBinCP
 from bincp.calibration._planning import Plan, plan
 from bincp.calibration._risk import RobustRiskControl
 from bincp.calibration._sequential import SequentialRule, SequentialTracker
+from bincp.calibration._sweep import Sweep, SweepRow, sweep
 
 __all__ = [
     "BinCP",
@@ -16,6 +17,9 @@ __all__ = [
     "RobustRiskControl",
     "SequentialRule",
     "SequentialTracker",
+    "Sweep",
+    "SweepRow",
     "one_sample",
     "plan",
+    "sweep",
 ]

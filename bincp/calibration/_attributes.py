@@ -5,6 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
+from bincp._utils.estimators import Estimator
 from bincp.calibration._decision_rule import Settings
 from bincp.certificates import Certificate
 from bincp.errors import CertificateError, NotCalibratedError
@@ -51,7 +52,7 @@ def fitted(read: Callable[[Any], T]) -> Shown[T]:
     return Shown(of)
 
 
-class Certified:
+class Certified(Estimator):
     """What every calibrated object is made with. A loaded object may lack its certificate."""
 
     _certificate: Certificate | None
@@ -97,4 +98,15 @@ class Configured(Certified):
     tau = _setting(lambda settings: settings.tau)
     union = _setting(lambda settings: settings.union)
     delta = _setting(lambda settings: settings.delta)
+    guarantee = _setting(lambda settings: settings.guarantee)
     passes = _setting(lambda settings: settings.passes)
+
+    def _shown_settings(self) -> str:
+        """Return the settings for a representation: the level, the correction, and what is set."""
+        parts = [f"alpha={self.alpha}", f"correction={self.correction!r}"]
+        for name in ("p", "tau", "passes"):
+            if (value := getattr(self, name)) is not None:
+                parts.append(f"{name}={value}")
+        if self.delta is not None:
+            parts.append(f"guarantee=('training-conditional', {self.delta})")
+        return ", ".join(parts)

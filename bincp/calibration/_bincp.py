@@ -292,10 +292,7 @@ class BinCP(Configured):
         return made
 
     def __repr__(self) -> str:
-        settings = f"alpha={self.alpha}, correction={self.correction!r}"
-        if self.passes is not None:
-            settings += f", passes={self.passes!s}"
-        rule = self._rule
+        settings, rule = self._shown_settings(), self._rule
         if rule is None:
             return f"BinCP({settings}, not calibrated)"
         counts = f"min_count_={rule.min_count}, n_test_samples_={rule.n_test_samples}"
@@ -311,6 +308,7 @@ class BinCP(Configured):
         *,
         n_classes: int | None = None,
         n_test_samples: int | None = None,
+        n_threads: int = 1,
     ) -> "BinCP":
         """Calibrate on sampled scores of the true labels.
 
@@ -324,6 +322,8 @@ class BinCP(Configured):
             Where it is given, `predict_set` refuses another K.
         n_test_samples : int, optional
             m', number of samples at prediction; m if not given.
+        n_threads : int, optional
+            Threads, >= 1, that count the scores of large arrays. The rule does not depend on it.
 
         Returns
         -------
@@ -352,6 +352,7 @@ class BinCP(Configured):
             as_scores("true_scores", true_scores),
             self._check_classes(n_classes),
             n_test_samples,
+            check_integer("n_threads", n_threads, low=1),
         )
         self._rule = rule
         _warn_if_trivial(rule, self._require_certificate())
@@ -636,12 +637,12 @@ class BinCP(Configured):
         return None
 
     def _fit(
-        self, scores: Scores, n_classes: int | None, n_test_samples: int | None
+        self, scores: Scores, n_classes: int | None, n_test_samples: int | None, n_threads: int
     ) -> DecisionRule:
         certificate = self._require_certificate()
         check_calibration_shape(scores, "(n, m)")
         m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
-        return fit(Task(certificate, self._settings, scores, m_test, n_classes))
+        return fit(Task(certificate, self._settings, scores, m_test, n_classes, n_threads))
 
 
 def _warn_if_trivial(rule: DecisionRule, certificate: Certificate) -> None:

@@ -24,6 +24,11 @@ class Settings:
     passes: Fraction | str | None = None
 
     @property
+    def guarantee(self) -> str | tuple[str, Fraction]:
+        """The guarantee, as `bincp.BinCP` takes it."""
+        return "marginal" if self.delta is None else ("training-conditional", self.delta)
+
+    @property
     def stops_early(self) -> bool:
         """Whether a label may be decided before all m' draws.
 

@@ -35,6 +35,7 @@ class Task:
     scores: Scores
     m_test: int
     n_classes: int | None
+    n_threads: int = 1
 
     @property
     def n(self) -> int:
@@ -135,7 +136,9 @@ def price_of(settings: Settings) -> Price:
 
 def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:
     assert chosen.losses is not None
-    tau = select_threshold_by_losses(task.scores, chosen.losses, task.settings.alpha)
+    tau = select_threshold_by_losses(
+        task.scores, chosen.losses, task.settings.alpha, task.n_threads
+    )
     k = chosen.test.k if tau > -math.inf else 0
     losses = tuple(chosen.losses.tolist())
     counts = CountRule(k, None, None, None)
@@ -163,7 +166,7 @@ def _fit_counted(task: Task) -> DecisionRule:
 
 def _threshold(task: Task, t: int, rank: int) -> float:
     if rank:
-        return select_threshold(task.scores, t, rank)
+        return select_threshold(task.scores, t, rank, task.n_threads)
     check_no_nan(task.scores)
     return -math.inf
 
@@ -172,5 +175,5 @@ def _count_at_fixed_tau(task: Task, rank: int) -> tuple[float, int]:
     """Return tau in the dtype of the scores, and the rank-th smallest count (0 for rank 0)."""
     assert task.settings.tau is not None
     tau = float(round_to(task.scores.dtype, task.settings.tau))
-    counts = count_exceedances(task.scores, tau)
+    counts = count_exceedances(task.scores, tau, n_threads=task.n_threads)
     return tau, int(kth_smallest(counts, rank)) if rank else 0

@@ -59,7 +59,9 @@ _SAMPLE_ROWS, _SAMPLE_COLUMNS = 64, 32
 _NEAR = 8  # places in the sample: sorting what lies between costs less than to count once more
 
 
-def select_threshold_by_losses(scores: Scores, losses: Losses, alpha: Fraction) -> float:
+def select_threshold_by_losses(
+    scores: Scores, losses: Losses, alpha: Fraction, n_threads: int = 1
+) -> float:
     """Return the largest tau at which the losses of n + 1 points are at most alpha (n + 1).
 
     ``scores`` is (n, m). tau is one of them, or -inf where they allow none; then every label is
@@ -70,10 +72,10 @@ def select_threshold_by_losses(scores: Scores, losses: Losses, alpha: Fraction) 
     if accept_all(losses, n, alpha):
         check_no_nan(scores)
         return -math.inf
-    return _largest_within(scores, losses, budget_of(losses, n, alpha))
+    return _largest_within(scores, losses, budget_of(losses, n, alpha), n_threads)
 
 
-def _largest_within(scores: Scores, losses: Losses, budget: int) -> float:
+def _largest_within(scores: Scores, losses: Losses, budget: int, n_threads: int = 1) -> float:
     """Return the largest score at which the losses of all rows add up to at most the budget."""
     values = scores.values()
     n, m = values.shape
@@ -82,7 +84,7 @@ def _largest_within(scores: Scores, losses: Losses, budget: int) -> float:
         check_no_nan(scores)  # otherwise the search reads all scores and finds NaN
 
     def excess(i: int) -> tuple[int, Counts]:
-        counts = count_exceedances(scores, sample[i])
+        counts = count_exceedances(scores, sample[i], n_threads=n_threads)
         return _total(losses, counts) - budget, counts
 
     nothing = np.zeros(n, np.int32)

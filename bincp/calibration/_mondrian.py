@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_counts, as_scores
+from bincp._utils.estimators import defaults_of
 from bincp._utils.levels import Level
 from bincp._utils.validation import check_integer
 from bincp.calibration import _storage
@@ -22,6 +23,7 @@ from bincp.calibration._attributes import Configured, Shown, fitted
 from bincp.calibration._bincp import BinCP
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._class_triviality import trivial_classes
+from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._fitting import Task, fit
 from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
@@ -136,9 +138,12 @@ class MondrianBinCP(Configured):
         made._settings = rules.made[0].settings
         return made
 
+    def _defaults(self) -> dict[str, Any]:
+        return defaults_of(BinCP) | super()._defaults()
+
     def __repr__(self) -> str:
         state = "not calibrated" if self._rule is None else f"tau_={self._rule.tau!r}"
-        return f"MondrianBinCP(n_classes={self.n_classes}, alpha={self.alpha}, {state})"
+        return f"MondrianBinCP(n_classes={self.n_classes}, {self._shown_settings()}, {state})"
 
     @property
     def rules_(self) -> list[BinCP | None]:
@@ -154,6 +159,7 @@ class MondrianBinCP(Configured):
         labels: ArrayLike | None = None,
         *,
         n_test_samples: int | None = None,
+        n_threads: int = 1,
     ) -> Self:
         """Calibrate on sampled scores of the true labels.
 
@@ -166,6 +172,8 @@ class MondrianBinCP(Configured):
             The true labels, in [0, K).
         n_test_samples : int, optional
             m', number of samples at prediction; m if not given.
+        n_threads : int, optional
+            Threads, >= 1, that count the scores of large arrays. The rule does not depend on it.
 
         Returns
         -------
@@ -206,14 +214,17 @@ class MondrianBinCP(Configured):
         if y.shape != scores.bits.shape[:1]:
             raise ValueError(f"`labels` must have shape {scores.bits.shape[:1]}, got {y.shape}")
         m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
+        n_threads = check_integer("n_threads", n_threads, low=1)
         order = np.argsort(y, kind="stable")
         starts = np.searchsorted(y[order], np.arange(self.n_classes + 1))
+
+        def fitted(rows: npt.NDArray[np.int64]) -> DecisionRule:
+            own = scores.rows(rows)
+            return fit(Task(certificate, self._settings, own, m_test, 1, n_threads))
+
         self._rule = rules = ClassRules(
             tuple(
-                fit(Task(certificate, self._settings, scores.rows(order[start:end]), m_test, 1))
-                if start < end
-                else None
-                for start, end in pairwise(starts)
+                fitted(order[start:end]) if start < end else None for start, end in pairwise(starts)
             )
         )
         if (causes := trivial_classes(rules, certificate)) is not None:

@@ -45,7 +45,7 @@ _ROUNDS = 4  # of refinement, each by a factor of 16
 _PICTURED = {False: 1024, True: 128}  # most samples in the picture, by whether a rule stops early
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What a calibration will find whatever the scores are; made by `plan`.
 
@@ -174,6 +174,13 @@ class Plan:
             If the file cannot be written.
         """
         return draw(self._draw, target)
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan({self.name}, n={self.n}, m={self.m}, n_test_samples={self.n_test_samples}, "
+            f"alpha={self.settings.alpha}, min_count={self.min_count}, "
+            f"wrong_labels={self.wrong_labels:.4g}, expected_passes={self.expected_passes:.4g})"
+        )
 
     def __str__(self) -> str:
         lines = [

@@ -374,6 +374,14 @@ class SequentialTracker:
         self._exits[:] = np.where(at_once, 0, -1)
         self._lock = RLock()
 
+    def __repr__(self) -> str:
+        with self._lock:
+            open_labels = int((self._exits < 0).sum())
+        return (
+            f"SequentialTracker(shape={self.shape}, {open_labels} of {self._exits.size} labels "
+            "undecided)"
+        )
+
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             return {name: copy.copy(value) for name, value in vars(self).items() if name != "_lock"}

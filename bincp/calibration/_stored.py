@@ -1,5 +1,6 @@
 """Scores that are stored elsewhere, such as the runs on disk of `bincp.sampling`."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,3 +21,13 @@ class StoredScores(Protocol):
 
     def sets_of(self, rule: Any) -> npt.NDArray[np.bool_]:
         """Return the prediction sets (n, K) of a calibrated rule, or refuse it."""
+
+    def decisions(
+        self, rules: Sequence[Any]
+    ) -> Iterator[tuple[Iterable[npt.NDArray[np.bool_]], npt.NDArray[np.int64] | None]]:
+        """Yield the prediction sets of each rule, and the labels, of some inputs at a time."""
+
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def n_samples(self) -> int: ...

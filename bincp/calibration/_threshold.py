@@ -13,7 +13,7 @@ _SMALL_ROWS = 256
 _SAMPLE_ROWS = 64
 
 
-def select_threshold(scores: Scores, t: int, rank: int) -> float:
+def select_threshold(scores: Scores, t: int, rank: int, n_threads: int = 1) -> float:
     """Return the ``rank``-th smallest over rows of the ``t``-th largest score of each row.
 
     Floyd-Rivest selection with rows as items: the values of a few rows bracket the answer, one
@@ -24,8 +24,8 @@ def select_threshold(scores: Scores, t: int, rank: int) -> float:
     if len(scores.bits) < _SMALL_ROWS:
         return kth_smallest(kth_largest(scores, t), rank)
     low, high = _bracket(scores, t, rank)
-    below_low = _rows_below(scores, low, t)
-    below_high = _rows_below(scores, high, t)
+    below_low = _rows_below(scores, low, t, n_threads)
+    below_high = _rows_below(scores, high, t, n_threads)
     first, last = int(below_low.sum()), int(below_high.sum())
     if not first < rank <= last:
         return kth_smallest(kth_largest(scores, t), rank)
@@ -50,11 +50,11 @@ def _bracket(scores: Scores, t: int, rank: int) -> tuple[float, float]:
     )
 
 
-def _rows_below(scores: Scores, value: float, t: int) -> npt.NDArray[np.bool_]:
+def _rows_below(scores: Scores, value: float, t: int, n_threads: int) -> npt.NDArray[np.bool_]:
     """Say which rows have fewer than ``t`` scores at or above ``value``."""
     if value == -np.inf:
         return np.zeros(len(scores.bits), np.bool_)
-    return np.asarray(count_exceedances(scores, value) < t)
+    return np.asarray(count_exceedances(scores, value, n_threads=n_threads) < t)
 
 
 def kth_smallest(values: npt.NDArray[Any], rank: int) -> float:

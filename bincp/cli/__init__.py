@@ -81,7 +81,7 @@ def _run(argv: Sequence[str] | None) -> tuple[Report, bool]:
     parser: Parser = arguments.parser
     with one_line_warnings():
         try:
-            return arguments.run(arguments), arguments.json
+            return arguments.run(arguments), arguments.json is True
         except UsageError as error:
             parser.error(one_line(error))
 

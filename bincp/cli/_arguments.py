@@ -4,6 +4,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bincp._utils.levels import as_fraction, check_level
@@ -134,9 +135,16 @@ def _certificate(text: str) -> Certificate:
 
 
 def add_command(
-    commands: Any, run: Callable[[argparse.Namespace], Report], name: str, *texts: str
+    commands: Any,
+    run: Callable[[argparse.Namespace], Report],
+    name: str,
+    *texts: str,
+    json_file: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a command; the texts are its line in the list, its description and its epilog."""
+    """Add a command; the texts are its line in the list, its description and its epilog.
+
+    With ``json_file`` its option --json takes a file, too, which the command itself writes.
+    """
     summary, description, epilog = texts
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -145,7 +153,17 @@ def add_command(
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    if json_file:
+        parser.add_argument(
+            "--json",
+            nargs="?",
+            type=Path,
+            const=True,
+            metavar="FILE",
+            help=f"print one JSON object, not text, or write it to a file. {OUTPUTS}",
+        )
+    else:
+        parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
     parser.set_defaults(run=run, parser=parser)
     return parser
 

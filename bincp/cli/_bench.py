@@ -1,17 +1,32 @@
-"""``bincp bench``: throughput of the certificates on this machine."""
+"""``bincp bench``: how fast the kernels are on this machine, beside what they replace."""
 
 import argparse
+import json
+import os
 import platform
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 
+from bincp._utils.files import replace_file
+from bincp._utils.tables import table
 from bincp._utils.version import __version__
 from bincp.cli._arguments import UsageError, add_command, integer, positive
-from bincp.cli._bench_cases import CASES, Case
-from bincp.cli._bench_measure import measure
-from bincp.cli._report import Report, table
+from bincp.cli._bench_bounds import bound_figures
+from bincp.cli._bench_cases import CASES, COUNT_CASES, NOISE_CASES
+from bincp.cli._bench_counting import count_figure
+from bincp.cli._bench_noise import N_DRAWS, device_name, noise_figure, places
+from bincp.cli._bench_turns import Figure
+from bincp.cli._files import output_file
+from bincp.cli._report import Report
+
+Parts = dict[str, list[Figure]]
+
+_ONE, _MANY, _NOISE, _COUNTING = "bounds one by one", "bounds of an array", "noise on ", "counting"
+_PACKAGES = ("numpy", "scipy", "torch", "triton")
 
 
 def add_bench(commands: Any) -> None:
@@ -19,17 +34,24 @@ def add_bench(commands: Any) -> None:
         commands,
         _bench,
         "bench",
-        "certified bounds a second, beside NumPy and SciPy",
-        "Measure how many certified lower bounds each built-in operator gives a second,\n"
-        "for one probability a call and for an array of them a call. Beside it stands the\n"
-        "NumPy or SciPy expression for the same bound, which does not round to the safe\n"
-        "side.",
+        "speed of bounds, noise and counting, beside what they replace",
+        "Measure how fast this machine is at\n"
+        "- certified lower bounds of each built-in operator, for one probability a call\n"
+        "  and for an array, beside the NumPy or SciPy expression, which does not round\n"
+        "  to the safe side;\n"
+        "- noisy copies of inputs, on the CPU and on each GPU that torch sees, beside\n"
+        "  Gaussian noise by the Box-Muller transform there;\n"
+        "- counting of scores, beside reading the same memory.",
         "Example:\n  bincp bench --only Gaussian SparseFlip\n\n"
-        "Each ratio is ours over the expression: above 1, ours is faster. Both take turns\n"
-        "in one process, and the fastest turn counts.",
+        "Each ratio is the speed of ours over that of the baseline: above 1, ours is\n"
+        "faster. Both take turns in one process, and the fastest turn counts.",
+        json_file=True,
     )
     parser.add_argument(
-        "--only", nargs="+", metavar="SCHEME", help="smoothing schemes by class name (default all)"
+        "--only",
+        nargs="+",
+        metavar="NAME",
+        help='smoothing schemes by class name, or "counting" (default all)',
     )
     parser.add_argument(
         "--size",
@@ -37,6 +59,21 @@ def add_bench(commands: Any) -> None:
         default=10_000,
         metavar="N",
         help="probabilities in an array (default %(default)s)",
+    )
+    parser.add_argument(
+        "--inputs",
+        type=integer("inputs"),
+        default=64,
+        metavar="N",
+        help=f"inputs of 784 elements, each of which gets {N_DRAWS} noisy copies "
+        "(default %(default)s)",
+    )
+    parser.add_argument(
+        "--bytes",
+        type=integer("bytes"),
+        default=2**27,
+        metavar="N",
+        help="bytes of scores to count, more than the caches hold (default %(default)s)",
     )
     parser.add_argument(
         "--seconds",
@@ -48,54 +85,73 @@ def add_bench(commands: Any) -> None:
 
 
 def _bench(arguments: argparse.Namespace) -> Report:
-    cases = _selected(arguments.only)
-    rows = list(measure(cases, n_probabilities=arguments.size, seconds=arguments.seconds))
-    machine = _machine()
-    header = [
-        "smoothing scheme",
-        "ball",
-        "one a call\nmillions/s",
-        "ratio to\nbaseline",
-        f"{arguments.size} a call\nmillions/s",
-        "ratio to\nbaseline",
-        "baseline",
-    ]
-    cells = [
-        [
-            row.smoothing.split("(")[0],
-            row.ball.split("(")[0],
-            f"{row.scalar / 1e6:.2f}",
-            f"{row.scalar / row.scalar_baseline:.2f}",
-            f"{row.batch / 1e6:.1f}",
-            f"{row.batch / row.batch_baseline:.2f}",
-            row.baseline,
-        ]
-        for row in rows
-    ]
-    heading = ", ".join(f"{name} {value}" for name, value in machine.items())
-    return Report(
-        {"machine": machine, "size": arguments.size, "rows": [row.as_dict() for row in rows]},
-        f"{heading}\n\n{table(header, cells, left=(0, 1, 6))}",
-    )
+    only = _checked(arguments.only)
+    target = output_file(arguments.json, []) if isinstance(arguments.json, Path) else None
+    parts = _bounds(only, arguments.size, arguments.seconds)
+    parts |= _noise(only, arguments.inputs, arguments.seconds)
+    if _COUNTING in only:
+        found = [count_figure(case, arguments.bytes, arguments.seconds) for case in COUNT_CASES]
+        parts[_COUNTING] = found
+    data = {
+        "versions": _versions(),
+        "machine": _machine(),
+        "sizes": {name: getattr(arguments, name) for name in ("size", "inputs", "bytes")},
+        "seconds": arguments.seconds,
+        "parts": {part: [one.as_dict() for one in found] for part, found in parts.items()},
+    }
+    text = _text(data, parts, arguments.size)
+    if target is not None:
+        content = json.dumps(data, indent=1) + "\n"
+        replace_file(target, lambda stream: stream.write(content.encode()))
+        data["out"] = str(arguments.json)
+        text += f"\n\nwrote {arguments.json}"
+    return Report(data, text)
 
 
-def _selected(names: list[str] | None) -> list[Case]:
-    known = [type(case.smoothing).__name__ for case in CASES]
+def _checked(names: Sequence[str] | None) -> set[str]:
+    """Return the names of what to measure: classes of schemes, and "counting"."""
+    known = {type(case.smoothing).__name__ for case in CASES} | {_COUNTING}
     for name in names or []:
         if name not in known:
-            wanted = ", ".join(sorted(set(known)))
-            raise UsageError(f"--only must name schemes among {wanted}, got {name!r}")
-    return [case for case, name in zip(CASES, known, strict=True) if not names or name in names]
+            wanted = ", ".join(sorted(known))
+            raise UsageError(f"--only must have names among {wanted}, got {name!r}")
+    return set(names) if names else known
 
 
-def _machine() -> dict[str, str]:
-    """Return the versions and the processor, on which the figures depend."""
+def _bounds(only: set[str], size: int, seconds: float) -> Parts:
+    p = np.random.default_rng(0).random(size)
+    cases = [case for case in CASES if type(case.smoothing).__name__ in only]
+    pairs = [bound_figures(case, p, seconds) for case in cases]
+    return {_ONE: [one for one, _ in pairs], _MANY: [many for _, many in pairs]} if pairs else {}
+
+
+def _noise(only: set[str], n_inputs: int, seconds: float) -> Parts:
+    cases = [case for case in NOISE_CASES if type(case.smoothing).__name__ in only]
+    parts: Parts = {}
+    for place in places() if cases else []:
+        found = [noise_figure(case, place, n_inputs, seconds) for case in cases]
+        parts[_NOISE + device_name(place)] = [one for one in found if one is not None]
+    return parts
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions on which the figures depend."""
+    versions = {"bincp": __version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _machine() -> dict[str, Any]:
+    """Return what the figures depend on; nothing that names the machine or its user."""
     return {
-        "bincp": __version__,
-        "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
         "processor": _processor(),
+        "architecture": platform.machine(),
+        "system": platform.system(),
+        "cores": os.cpu_count(),
     }
 
 
@@ -105,3 +161,45 @@ def _processor() -> str:
             return next(line.split(":")[1].strip() for line in lines if "model name" in line)
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
+
+
+def _text(data: dict[str, Any], parts: Parts, size: int) -> str:
+    machine = data["machine"]
+    heading = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
+    tables = [f"{heading}\n{machine['processor']}, {machine['architecture']}"]
+    if _ONE in parts:
+        tables.append(_bounds_table(parts[_ONE], parts[_MANY], size))
+    for part, found in parts.items():
+        if part.startswith(_NOISE):
+            tables.append(_table(part, found, "millions/s", 1e6, "Box-Muller"))
+    if _COUNTING in parts:
+        tables.append(_table(_COUNTING, parts[_COUNTING], "GB/s", 1e9, "reading"))
+    return "\n\n".join(tables)
+
+
+def _bounds_table(single: list[Figure], many: list[Figure], size: int) -> str:
+    header = [
+        "bounds",
+        "one a call\nmillions/s",
+        "ratio to\nbaseline",
+        f"{size} a call\nmillions/s",
+        "ratio to\nbaseline",
+        "baseline",
+    ]
+    rows = [
+        [
+            one.kernel,
+            f"{one.rate / 1e6:.2f}",
+            f"{one.ratio:.3g}",
+            f"{all_.rate / 1e6:.1f}",
+            f"{all_.ratio:.3g}",
+            one.baseline,
+        ]
+        for one, all_ in zip(single, many, strict=True)
+    ]
+    return table(header, rows, left=(0, 5))
+
+
+def _table(part: str, figures: list[Figure], unit: str, size: float, baseline: str) -> str:
+    rows = [[one.kernel, f"{one.rate / size:.1f}", f"{one.ratio:.3g}"] for one in figures]
+    return table([part, unit, f"ratio to\n{baseline}"], rows, left=(0,))

@@ -1,5 +1,10 @@
-"""Each built-in scheme once, with the NumPy or SciPy expression for its lower bound."""
+"""What `bincp bench` measures.
 
+Bounds and noise of each built-in scheme, and those on a grid; and counting. The names of the
+kernels stay the same from version to version: histories of figures go by them.
+"""
+
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +14,15 @@ import numpy.typing as npt
 from scipy import special
 
 from bincp import balls, smoothing
+from bincp.certificates._builtins._distance import GRID_ROUNDING
 from bincp.certificates._builtins.flips import categorical_regions, joint_regions
 from bincp.certificates._builtins.words import staircase_regions
+from bincp.smoothing._additive import OnGrid
 
 Array = npt.NDArray[np.float64]
 Expression = Callable[[Any], Any]
+
+SIDE = 28  # of the images that get noise
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,79 @@ class Case:
     ball: balls.Ball
     baseline: str
     make_baseline: Callable[[Any, Any], Expression]
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        return f"{_name(self.smoothing)} against {type(self.ball).__name__}"
+
+
+@dataclass(frozen=True)
+class NoiseCase:
+    """A scheme whose noise is measured.
+
+    Parameters
+    ----------
+    smoothing : bincp.smoothing.Smoothing
+        The smoothing scheme.
+    """
+
+    smoothing: smoothing.Smoothing
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        return _name(self.smoothing)
+
+    def x(self, n: int) -> npt.NDArray[Any]:
+        """Return n inputs of 784 ones, which are valid inputs of all schemes."""
+        images = isinstance(
+            self.smoothing,
+            smoothing.BlockAblation | smoothing.BandAblation | smoothing.Translation,
+        )
+        levels = isinstance(self.smoothing, OnGrid) and self.smoothing.grid == 255
+        off_grid = getattr(self.smoothing, "off_grid", False)
+        dtype = np.uint8 if levels and not off_grid else np.float32
+        return np.ones((n, SIDE, SIDE) if images else (n, SIDE**2), dtype)
+
+
+@dataclass(frozen=True)
+class CountCase:
+    """Scores that are counted.
+
+    Parameters
+    ----------
+    dtype : str
+        Their dtype.
+    tail : tuple of int
+        Their shape after the first axis.
+    axis : int
+        The axis of the samples.
+    """
+
+    dtype: str
+    tail: tuple[int, ...]
+    axis: int
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        layout = "samples last" if self.axis == len(self.tail) else "labels last"
+        return f"{self.dtype}, {layout}"
+
+    def scores(self, n_bytes: int) -> npt.NDArray[Any]:
+        """Return random scores of about so many bytes."""
+        one = np.dtype(self.dtype).itemsize * math.prod(self.tail)
+        rng = np.random.default_rng(0)
+        return rng.random((max(n_bytes // one, 1), *self.tail), np.float32).astype(self.dtype)
+
+
+def _name(scheme: smoothing.Smoothing) -> str:
+    """Return the name of a scheme, and whether its noise is on a grid."""
+    kind = ""
+    if getattr(scheme, "grid", None) is not None:
+        kind = ", off grid" if getattr(scheme, "off_grid", False) else ", grid"
+    return type(scheme).__name__ + kind
 
 
 # ---- shift and clip -------------------------------------------------------------------------
@@ -94,7 +176,8 @@ def _deletion(scheme: smoothing.Deletion, ball: balls.EditDistance) -> Expressio
 
 
 def _gaussian(scheme: smoothing.Gaussian, ball: balls.L2) -> Expression:
-    shift = ball.r / scheme.sigma
+    rounding = GRID_ROUNDING if scheme.takes_points else 1  # as the certificate does
+    shift = float(rounding * ball.r / scheme.sigma)
     return lambda p: special.ndtr(special.ndtri(p) - shift)
 
 
@@ -232,8 +315,14 @@ CASES = tuple(
     for case in (
         (smoothing.Gaussian(0.25), balls.L2(0.12), "ndtr(ndtri(p) - shift)", _gaussian),
         (
-            smoothing.AnisotropicGaussian([0.5, 2.0]),
-            balls.Box([0.1, 0.2]),
+            smoothing.Gaussian(0.25, grid=255),
+            balls.L2(0.12),
+            "ndtr(ndtri(p) - shift)",
+            _gaussian,
+        ),
+        (
+            smoothing.AnisotropicGaussian([0.5, 2.0] * (SIDE**2 // 2)),
+            balls.Box([0.01, 0.02] * (SIDE**2 // 2)),
             "ndtr(ndtri(p) - shift)",
             _anisotropic,
         ),
@@ -253,8 +342,13 @@ CASES = tuple(
         (smoothing.PowInf(0.25, a=794), balls.L1(0.25, dim=784), "clip(p - shift, 0, 1)", _pow_inf),
         (smoothing.SplittingNoise(0.5), balls.L1(10 / 255), "clip(p - shift, 0, 1)", _splitting),
         (smoothing.Ablation(20, dim=784), balls.L0(5), "clip(p - shift, 0, 1)", _ablation),
-        (smoothing.BlockAblation(10, 32, 32), balls.Patch(3, 3), "clip(p - shift, 0, 1)", _block),
-        (smoothing.BandAblation(4, 32), balls.Patch(3, 3), "clip(p - shift, 0, 1)", _band),
+        (
+            smoothing.BlockAblation(10, SIDE, SIDE),
+            balls.Patch(3, 3),
+            "clip(p - shift, 0, 1)",
+            _block,
+        ),
+        (smoothing.BandAblation(4, SIDE), balls.Patch(3, 3), "clip(p - shift, 0, 1)", _band),
         (
             smoothing.Hierarchical(smoothing.Gaussian(0.25), 0.9),
             balls.Elements(2, balls.L2(0.12)),
@@ -285,11 +379,33 @@ CASES = tuple(
             _categorical,
         ),
         (
-            smoothing.Joint(adjacency=_FLIPS, attributes=smoothing.SparseFlip(0.1, 0.3)),
+            smoothing.Joint(_FLIPS, smoothing.SparseFlip(0.1, 0.3), n_adjacency=SIDE**2 // 2),
             balls.Joint(adjacency=_FEW, attributes=_FEW),
             "interp on cumulative masses",
             _joint,
         ),
     )
 )
-"""Each built-in scheme once."""
+"""Each built-in scheme."""
+
+BOX_MULLER = NoiseCase(smoothing.Gaussian(0.25))
+
+NOT_DRAWN = (smoothing.MessageInterception, smoothing.Partition)
+"""Schemes without a sampler."""
+
+NOISE_CASES = (
+    *(NoiseCase(case.smoothing) for case in CASES if not isinstance(case.smoothing, NOT_DRAWN)),
+    NoiseCase(smoothing.Gaussian(0.25, grid=255, off_grid=True)),
+    NoiseCase(smoothing.Laplace(0.12, grid=255)),
+    NoiseCase(smoothing.Uniform(0.25, grid=255)),
+    NoiseCase(smoothing.Expp(0.25, p=4, grid=255)),
+    NoiseCase(smoothing.Pareto(0.25, a=3, grid=255)),
+)
+"""Each built-in scheme that is drawn, and each law on a grid."""
+
+COUNT_CASES = (
+    CountCase("float16", (10, 2000), 2),
+    CountCase("float32", (10, 2000), 2),
+    CountCase("float64", (10, 2000), 2),
+    CountCase("float32", (200, 100), 1),
+)

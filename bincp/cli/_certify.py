@@ -9,6 +9,7 @@ from typing import Any
 
 from bincp import plots
 from bincp._utils.levels import as_fraction, float_above, float_below
+from bincp._utils.tables import table
 from bincp.certificates import Certificate, certify, registered
 from bincp.cli._arguments import (
     OUTPUTS,
@@ -23,7 +24,7 @@ from bincp.cli._arguments import (
 )
 from bincp.cli._files import picture_file
 from bincp.cli._grammar import usage
-from bincp.cli._report import Report, rounded, table
+from bincp.cli._report import Report, rounded
 
 
 def add_certify(commands: Any) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from bincp._utils.files import replace_file
+from bincp._utils.tables import table
 from bincp.cli import _demo_plot
 from bincp.cli import _demo_run as demo
 from bincp.cli._arguments import OUTPUTS, add_command, as_usage, integer, level, radius
 from bincp.cli._files import picture_file
-from bincp.cli._report import WIDTH, Report, table
+from bincp.cli._report import WIDTH, Report
 
 
 def add_demo(commands: Any) -> None:

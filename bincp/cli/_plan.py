@@ -5,6 +5,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+from bincp._utils.tables import table
 from bincp._utils.validation import MAX_COUNT
 from bincp.calibration import Plan, plan
 from bincp.certificates import certify
@@ -26,7 +27,7 @@ from bincp.cli._arguments import (
     level,
 )
 from bincp.cli._files import picture_file
-from bincp.cli._report import Report, table
+from bincp.cli._report import Report
 
 
 def add_plan(commands: Any) -> None:

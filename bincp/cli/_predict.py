@@ -1,6 +1,7 @@
 """``bincp predict``: prediction sets from a decision rule and sampled scores."""
 
 import argparse
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,7 +13,7 @@ from bincp._utils.files import replace_file
 from bincp.calibration import BinCP, MondrianBinCP, RobustRiskControl
 from bincp.cli._arguments import OUTPUTS, add_command, add_key_argument, integer
 from bincp.cli._files import is_run, open_run, output_file, read_array
-from bincp.cli._report import Report
+from bincp.cli._report import Report, rounded
 from bincp.cli._rules import load_rule
 
 
@@ -29,7 +30,8 @@ def add_predict(commands: Any) -> None:
         "draws. SCORES may be the folder of a run of `bincp sample`, with its labels.",
         "Example:\n  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy\n\n"
         "The sets are a boolean array (n, K); a .npz file holds it as `sets`. With labels\n"
-        "the coverage is measured, or the false-negative rate for a rule of risk control.\n\n"
+        "the coverage is measured, with a confidence interval of 95%, or the\n"
+        "false-negative rate for a rule of risk control.\n\n"
         f"{OUTPUTS}",
     )
     parser.add_argument(
@@ -82,10 +84,7 @@ def _predict(arguments: argparse.Namespace) -> Report:
     if labels is not None:
         data |= _quality(rule, sets, labels)
     replace_file(target, lambda stream: _save_sets(stream, sets, target.suffix))
-    lines = [
-        f"{key.replace('_', ' '):<18}{value if isinstance(value, int) else f'{value:.4g}'}"
-        for key, value in data.items()
-    ]
+    lines = [f"{key.replace('_', ' '):<18}{_shown(key, value)}" for key, value in data.items()]
     return Report(
         {**data, "out": str(arguments.out)}, "\n".join([*lines, f"wrote {arguments.out}"])
     )
@@ -109,7 +108,21 @@ def _quality(
     """Return the measured coverage, or the mean loss where points have sets of labels."""
     if isinstance(rule, RobustRiskControl):
         return {"false_negative_rate": float(metrics.false_negative_rate(sets, labels).mean())}
-    return {"coverage": metrics.coverage(sets, labels)}
+    low, high = metrics.coverage_interval(sets, labels)
+    return {
+        "coverage": metrics.coverage(sets, labels),
+        "coverage_low": low,
+        "coverage_high": high,
+    }
+
+
+def _shown(key: str, value: float) -> str:
+    """Return a number for people; the ends of the interval are rounded outward."""
+    if isinstance(value, int):
+        return str(value)
+    if key == "coverage_low":
+        return rounded(value, ROUND_FLOOR, 4)
+    return rounded(value, ROUND_CEILING, 4) if key == "coverage_high" else f"{value:.4g}"
 
 
 def _save_sets(stream: BinaryIO, sets: npt.NDArray[np.bool_], suffix: str) -> None:

@@ -4,7 +4,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
@@ -23,25 +23,6 @@ class Report(NamedTuple):
     def files(self) -> list[str]:
         """Return the files that the command has written."""
         return [self.data[key] for key in ("out", "plot", "plot_radius") if self.data.get(key)]
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> str:
-    """Return columns under a header, whose cells may have several lines.
-
-    The columns whose numbers are in `left` are left-aligned, all others right-aligned.
-    """
-    cells = [name.split("\n") for name in header]
-    height = max(len(lines) for lines in cells)
-    head = list(zip(*([""] * (height - len(lines)) + lines for lines in cells), strict=True))
-    lines = [*head, *rows]
-    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
 
 
 def rounded(value: float, rounding: str, digits: int = 8) -> str:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from bincp._core import _noise
 from bincp.noise._copies import Copies, RandomCopy, copies_of, enumerates
 from bincp.noise._keys import FloatArray, IntArray, Keys, core_key, more_words
-from bincp.noise._samplers import FlatSampler, Sampler, chunks, samples
+from bincp.noise._samplers import FLOATS, FlatSampler, Sampler, chunks, samples
 from bincp.smoothing import Ablation, BandAblation, BlockAblation, Deletion
 
 
@@ -62,6 +62,7 @@ class _Blocks:
     def __init__(self, shape: tuple[int, ...], size: tuple[int, ...], fill: float) -> None:
         self.shape, self.size, self.fill_value = shape, size, fill
         self.levels = math.prod(shape)
+        self.dtypes = FLOATS
 
     def check(self, x: FloatArray) -> None:
         _check_value("fill", self.fill_value, x)

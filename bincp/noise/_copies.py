@@ -7,13 +7,14 @@ import numpy as np
 
 from bincp._utils.arrays import ArrayLike, as_array
 from bincp.noise._keys import FloatArray, IntArray, Keys, one_below
-from bincp.noise._samplers import FlatSampler, check_inputs
+from bincp.noise._samplers import FlatSampler, check_inputs, noisy_dtype
 
 
 class Copies(Protocol):
     """The numbered copies of one derandomised scheme."""
 
     levels: int
+    dtypes: tuple[str, ...]  # of inputs
 
     def check(self, x: FloatArray) -> None:
         """Refuse inputs (n, ...) that the scheme cannot smooth."""
@@ -52,6 +53,7 @@ def copies_of(smoothing: object) -> Copies:
 class _CopySampler(FlatSampler):
     def __init__(self, copies: Copies) -> None:
         self.copies = copies
+        self.dtypes = copies.dtypes
 
     def check(self, x: FloatArray) -> None:
         self.copies.check(x)
@@ -79,13 +81,13 @@ def all_copies(smoothing: object, x: ArrayLike) -> FloatArray:
     smoothing : SplittingNoise, BlockAblation or BandAblation
         The scheme; SplittingNoise with a grid.
     x : array (n, ...)
-        Inputs, float32 or float64, as in `draw`.
+        Inputs, float32 or float64, or grey levels in uint8, as in `draw`.
 
     Returns
     -------
     array (n, levels, ...)
-        Of the dtype of `x`. Each copy of an input has probability 1 / levels. The order of the
-        copies is fixed: there is nothing random, so there is no seed.
+        Of the dtype of `x`, float32 for grey levels. Each copy of an input has probability
+        1 / levels. The order of the copies is fixed: there is nothing random, so there is no seed.
 
     Raises
     ------
@@ -112,7 +114,7 @@ def all_copies(smoothing: object, x: ArrayLike) -> FloatArray:
     x = as_array("x", x).view()  # a view of ours, whose shape nobody else can change
     copies = copies_of(smoothing)
     check_inputs(EveryCopy(copies), x)
-    out = np.empty((len(x), copies.levels, *x.shape[1:]), dtype=x.dtype)
+    out = np.empty((len(x), copies.levels, *x.shape[1:]), dtype=noisy_dtype(x))
     sources, numbers = np.divmod(np.arange(len(x) * copies.levels), copies.levels)
     rows = np.ascontiguousarray(x).reshape(len(x), -1)
     copies.make(numbers, sources, rows, out.reshape(len(sources), rows.shape[1]))

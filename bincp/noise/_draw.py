@@ -175,11 +175,23 @@ def draw_from(
     sources, draws = np.divmod(np.arange(len(x) * n_samples), n_samples)
     rows = out.reshape(len(sources), *x.shape[1:])
     keys = Keys(seed, phase, ids[sources], first_draw + draws)
+    fill_rows(sampler, keys, sources, x, rows, n_threads)
+    return out
+
+
+def fill_rows(
+    sampler: Sampler,
+    keys: Keys,
+    sources: IntArray,
+    x: FloatArray,
+    out: FloatArray,
+    n_threads: int,
+) -> None:
+    """Do as ``sampler.fill``, by threads that share the rows where there are enough of them."""
 
     def fill(part: slice) -> None:
-        sampler.fill(keys[part], sources[part], x, rows[part])
+        sampler.fill(keys[part], sources[part], x, out[part])
 
     least = _THREAD_VALUES // max(math.prod(x.shape[1:]), 1)
-    parts = shares(len(rows), n_threads if sampler.shared else 1, least)
+    parts = shares(len(out), n_threads if sampler.shared else 1, least)
     run_all([partial(fill, part) for part in parts])
-    return out

@@ -7,14 +7,13 @@ from bincp._core import _noise
 from bincp._utils.arrays import where
 from bincp.noise._alias import Table, table_of
 from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
-from bincp.noise._samplers import FlatSampler, chunks
+from bincp.noise._samplers import FlatSampler, chunks, dtypes_on_grid
 from bincp.smoothing import Gaussian, Pareto
 from bincp.smoothing._additive import OnGrid
 from bincp.smoothing._grid import pareto_clip
 
 MAX_POINT = 2**20  # so that sums with the noise are exact in float32
 ROUNDING = 2.0**-22  # of the size of an input: what makes it a grid point in float32
-_GREY_LEVELS = 255
 _MAX_OFF_GRID = 2**20  # elements, over which the error of each adds up
 
 
@@ -61,8 +60,7 @@ class GridSampler(FlatSampler):
         self.grid = smoothing.grid_law()[2]
         self.table = grid_table(smoothing)
         self.name = repr(smoothing)
-        if self.grid == _GREY_LEVELS:
-            self.dtypes = (*self.dtypes, "uint8")
+        self.dtypes = dtypes_on_grid(self.grid)
 
     def check(self, x: FloatArray) -> None:
         if x.dtype == np.uint8:

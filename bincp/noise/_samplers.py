@@ -12,11 +12,15 @@ from bincp._core import _noise
 from bincp.certificates import load_entry_points
 from bincp.noise._keys import FloatArray, IntArray, Keys
 
+FLOATS: tuple[str, ...] = ("float32", "float64")
+
+_GREY_LEVELS = 255
+
 
 class Sampler(ABC):
     """How one smoothing scheme makes noisy rows from inputs and keys; it keeps no state."""
 
-    dtypes: tuple[str, ...] = ("float32", "float64")  # of inputs
+    dtypes: tuple[str, ...] = FLOATS  # of inputs
     shared: bool = True  # whether several threads may fill rows at once
 
     @abstractmethod
@@ -126,6 +130,11 @@ def check_largest(largest: float) -> None:
         raise ValueError(
             f"`smoothing` must have noise that float32 can hold, got draws up to {largest:g}"
         )
+
+
+def dtypes_on_grid(grid: int) -> tuple[str, ...]:
+    """Return the dtypes of inputs that are multiples of 1 / grid: grey levels may be in uint8."""
+    return (*FLOATS, "uint8") if grid == _GREY_LEVELS else FLOATS
 
 
 def noisy_dtype(x: npt.NDArray[Any]) -> np.dtype[Any]:

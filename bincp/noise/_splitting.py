@@ -8,7 +8,7 @@ from bincp._core import _noise
 from bincp._utils.arrays import where
 from bincp.noise._copies import Copies, RandomCopy, copies_of, enumerates
 from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
-from bincp.noise._samplers import FlatSampler, Sampler, samples
+from bincp.noise._samplers import FlatSampler, Sampler, dtypes_on_grid, samples
 from bincp.smoothing import SplittingNoise
 from bincp.smoothing._splitting import MAX_ELEMENTS
 
@@ -51,8 +51,11 @@ class _SplitCopies:
     def __init__(self, smoothing: SplittingNoise, grid: int) -> None:
         self.name = repr(smoothing)
         self.grid, self.levels, self.seed = grid, smoothing.levels, smoothing.seed
+        self.dtypes = dtypes_on_grid(grid)
 
     def check(self, x: FloatArray) -> None:
+        if x.dtype == np.uint8:
+            return
         inside = (x >= 0) & (x <= 1)
         steps = np.where(inside, x, 0) * self.grid
         # Products and quotients by the grid may be off by one unit in the last place.
@@ -65,13 +68,16 @@ class _SplitCopies:
 
     def make(self, numbers: IntArray, sources: IntArray, x: FloatArray, out: FloatArray) -> None:
         first, last = int(sources.min()), int(sources.max()) + 1
-        points = np.rint(x[first:last] * self.grid).astype(np.int64)
+        points = self._points(x[first:last])
         template = _template(self.seed, self.levels, x.shape[1])
         # The cell of k begins at the largest s + 1/2 + c levels below k; s is t in copy 0.
         cells, slack = np.divmod(points - template - 1, self.levels)
         starts = 2 * (template + self.levels * cells) + 1
         places = starts.astype(np.int32), slack.astype(np.int32)
         _noise.split_copies(self.levels, self.grid, numbers, sources - first, *places, out)
+
+    def _points(self, x: FloatArray) -> IntArray:
+        return (x if x.dtype == np.uint8 else np.rint(x * self.grid)).astype(np.int64)
 
 
 @lru_cache(maxsize=8)

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
-from bincp.adapters import ModelLike, as_model
 from bincp.balls import Ball
 from bincp.calibration import BinCP, SequentialRule
 from bincp.calibration._sequential import Tests
@@ -33,13 +33,15 @@ from bincp.sampling._rules import (
     snapshot,
 )
 from bincp.sampling._scoring import Score
+from bincp.sampling._sets import ReadableSets
+from bincp.sampling._sweeping import Sweeping
 from bincp.smoothing import Smoothing
 
 _id_lock = Lock()
 
 
-@dataclass(frozen=True)
-class PredictionSets:
+@dataclass(frozen=True, repr=False)
+class PredictionSets(ReadableSets):
     """Prediction sets of n inputs over K labels.
 
     Parameters
@@ -59,7 +61,7 @@ class PredictionSets:
     forward_passes: IntArray
 
 
-class RobustClassifier:
+class RobustClassifier(Sweeping):
     """Robust prediction sets from a model: sample, calibrate, count, decide.
 
     After `calibrate`, the set that `predict` returns for a new input contains its true label with
@@ -100,6 +102,10 @@ class RobustClassifier:
     seed : int, optional
         As in `sample_scores`. Whoever knows it knows the test noise: where the adversary may, or
         may learn of it from repeated answers, draw it from a secret source.
+    n_threads : int, optional
+        Threads, >= 1, that draw the noise of a batch where the CPU draws it, and that count the
+        scores of calibration. They start for large batches only, of some 2**18 elements a thread,
+        and change no result. The model has threads of its own (`torch.set_num_threads`).
     **settings
         Settings of the rule, where `rule` is not given: `alpha`, which is needed, and `p`, `tau`,
         `correction`, `union`, `eta`, `guarantee` and `passes`, as in `BinCP`; but `passes` is
@@ -175,18 +181,25 @@ class RobustClassifier:
         seed: int = 0,
         device: torch.device | str | None = None,
         progress: bool = False,
+        n_threads: int = 1,
         **settings: Unpack[RuleSettings],
     ) -> None:
         self.model = as_model(model)
         self._smoothing, self._ball = smoothing, ball
         self._certificate = certify(smoothing, ball)
         self.rule = self._new_rule(settings) if rule is None else rule
+        self._first_rule = self._rule
         if rule is not None and settings:
             names = ", ".join(settings)
             raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
         self.n_samples, self.n_test_samples = _sizes(self.rule, n_samples, n_test_samples)
         self._options = Options.checked(
-            score=score, batch_size=batch_size, seed=seed, device=device, progress=progress
+            score=score,
+            batch_size=batch_size,
+            seed=seed,
+            device=device,
+            progress=progress,
+            n_threads=n_threads,
         )
         self._next_id = {"calibration": 0, "test": 0}
 
@@ -292,6 +305,7 @@ class RobustClassifier:
             np.concatenate(all_labels),
             n_classes,
             self.n_test_samples,
+            self._options.n_threads,
         )
         return self
 

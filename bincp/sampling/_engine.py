@@ -12,6 +12,7 @@ import torch
 from bincp._utils.arrays import ArrayLike, as_counts
 from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.calibration._sequential import Tests
+from bincp.noise._draw import fill_rows
 from bincp.noise._keys import IntArray, score_numbers
 from bincp.sampling._jobs import Inputs, Job, Model, integers, is_wide
 from bincp.sampling._looks import Looks, until_next_look
@@ -282,7 +283,8 @@ def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> torch.Tens
     )
     assert isinstance(x, np.ndarray)  # tensors are kept for devices that draw
     first, last = sources[0], sources[-1] + 1
-    job.sampler.fill(keys, sources - first, x[first:last], rows.numpy())
+    own, out = x[first:last], rows.numpy()
+    fill_rows(job.sampler, keys, sources - first, own, out, job.n_threads)
     return rows
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models import ModelLike
 from bincp._utils.arrays import ArrayLike, as_counts
 from bincp._utils.validation import check_threshold
-from bincp.adapters import ModelLike
 from bincp.noise._copies import EveryCopy, copies_of
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, integers
@@ -43,7 +43,7 @@ def exact_probabilities(
         bits may not, so choose a `tau` that no score comes that close to.
     x : tensor or array (n, ...)
         Inputs, float32 or float64, before any normalisation. For `SplittingNoise` they must lie on
-        its grid.
+        its grid; with ``grid=255`` they may be grey levels in uint8.
     smoothing : SplittingNoise, BlockAblation or BandAblation
         A derandomised scheme; SplittingNoise with a grid.
     tau : float

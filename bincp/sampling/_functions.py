@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models import ModelLike
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import check_threshold
-from bincp.adapters import ModelLike
 from bincp.noise._keys import Phase
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike, as_array, is_tensor
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
-from bincp.adapters import ModelLike, as_model
 from bincp.noise import _keys
 from bincp.noise._device import DeviceSampler, check_tensor, device_sampler
 from bincp.noise._keys import IntArray, Keys, Phase
@@ -33,6 +33,7 @@ class Options:
     seed: int
     device: torch.device | None
     progress: bool
+    n_threads: int
 
     @classmethod
     def checked(
@@ -43,12 +44,15 @@ class Options:
         seed: int,
         device: torch.device | str | None,
         progress: bool,
+        n_threads: int = 1,
     ) -> Self:
         scoring = scoring_of(score)
         batch_size = check_integer("batch_size", batch_size, low=1)
         seed = _keys.check_seed(seed)
         place = None if device is None else _checked_device(device)
-        return cls(scoring, batch_size, seed, place, check_flag("progress", progress))
+        check_flag("progress", progress)
+        n_threads = check_integer("n_threads", n_threads, low=1)
+        return cls(scoring, batch_size, seed, place, progress, n_threads)
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Job:
     seed: int
     device: torch.device
     progress: bool
+    n_threads: int
 
     @classmethod
     def checked(
@@ -136,6 +141,7 @@ class Job:
             seed=options.seed,
             device=place,
             progress=options.progress,
+            n_threads=options.n_threads,
         )
 
     def on_host(self) -> Self:

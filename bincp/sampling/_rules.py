@@ -70,13 +70,22 @@ class Rule(Protocol):
 
 
 def calibrate(
-    rule: Any, scores: ArrayLike, labels: ArrayLike, n_classes: int, n_test_samples: int
+    rule: Any,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    n_classes: int,
+    n_test_samples: int,
+    n_threads: int,
 ) -> None:
-    """Calibrate a rule on the scores (n, m) of the true labels; only Mondrian needs the labels."""
+    """Calibrate a rule on the scores (n, m) of the true labels; only Mondrian needs the labels.
+
+    Rules of other classes, and subclasses, need not know about threads.
+    """
+    threads = {"n_threads": n_threads} if type(rule) in (BinCP, MondrianBinCP) else {}
     if isinstance(rule, MondrianBinCP):
-        rule.calibrate(scores, labels, n_test_samples=n_test_samples)
+        rule.calibrate(scores, labels, n_test_samples=n_test_samples, **threads)
     else:
-        rule.calibrate(scores, n_classes=n_classes, n_test_samples=n_test_samples)
+        rule.calibrate(scores, n_classes=n_classes, n_test_samples=n_test_samples, **threads)
 
 
 def classes_of(rule: Any) -> int | None:

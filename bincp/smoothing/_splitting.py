@@ -30,15 +30,15 @@ class SplittingNoise(Smoothing):
         Half the length of a cell (lambda in the literature), > 0, in units of the inputs. The
         literature also gives sigma = half_width / sqrt(3).
     grid : int or None
-        Derandomised noise for inputs that are multiples of 1 / grid, 255 for images of 8 bits: one
-        number o in {0, ..., levels - 1} sets the offsets of all coordinates,
-        s_i = ((t_i + o) mod levels + 1/2) / grid, with a fixed template t. The `levels` noised
-        copies of an input can be enumerated (`bincp.sampling.exact_probabilities`), which gives
-        exact probabilities; the samplers draw o, exactly uniform. The radius of a ball is a
-        distance of grid points, however these are rounded to floating-point numbers. None stands
-        for continuous noise for any inputs in [0, 1] of 2^24 elements at most: s_i is uniform on
-        (0, 2 half_width) and drawn for each coordinate anew. It is a number of 53 bits, so close
-        values are split more often than by a real number; the certificate pays for that,
+        Derandomised noise for inputs that are multiples of 1 / grid, 255 for images of 8 bits,
+        which may then be given in uint8: one number o in {0, ..., levels - 1} sets the offsets of
+        all coordinates, s_i = ((t_i + o) mod levels + 1/2) / grid, with a fixed template t. The
+        `levels` noised copies of an input can be enumerated (`bincp.sampling.exact_probabilities`),
+        which gives exact probabilities; the samplers draw o, exactly uniform. The radius of a ball
+        is a distance of grid points, however these are rounded to floating-point numbers. None
+        stands for continuous noise for any inputs in [0, 1] of 2^24 elements at most: s_i is
+        uniform on (0, 2 half_width) and drawn for each coordinate anew. It is a number of 53 bits,
+        so close values are split more often than by a real number; the certificate pays for that,
         with 2^-26 (1 + 1 / (2 half_width)).
     seed : int
         Seed of the template, in [0, 2^32). The template is

@@ -10,9 +10,12 @@
 #include <string.h>
 
 #include "certificates/knapsack.h"
+#include "certificates/location.h"
 #include "certificates/operators.h"
 #include "certificates/sparse_regions.h"
+#include "certificates/steps.h"
 #include "counting/count.h"
+#include "noise/grid.h"
 #include "noise/laws.h"
 #include "noise/splitting.h"
 #include "numerics/binomial.h"
@@ -22,12 +25,13 @@
 #include "check.h"
 
 enum { N = 1500, REGIONS = 41, M = 50, INPUTS = 3, LABELS = 10, ROWS = 60, ROUNDS = 5000 };
+enum { BITS = 12, COLUMNS = 1 << BITS, FEW = 24 };
 
 /* What the other thread writes to. Each kind has values that are right and values that are wrong. */
 typedef struct memory {
     double p[N], q[N], clean[REGIONS], perturbed[REGIONS], weights[M + 1], categories[N];
     int64_t successes[N], trials[N], inputs[ROWS];
-    uint32_t order[N];
+    uint32_t order[N], entry[COLUMNS], low[3 * COLUMNS];
     int32_t accept[M + 1], reject[M + 1], draws[INPUTS], starts[N], slack[N];
     float scores[N];
     unsigned char hits[ROWS * LABELS];
@@ -52,6 +56,9 @@ static void make_right(void)
     }
     for (int i = 0; i < REGIONS; i++) {
         right.clean[i] = right.perturbed[i] = 1.0 / REGIONS;
+    }
+    for (uint32_t c = 0; c < COLUMNS; c++) { /* so many columns that some words are ties */
+        right.entry[c] = right.low[3 * c] = (c << (32 - BITS)) | c;
     }
     for (int l = 0; l <= M; l++) {
         right.weights[l] = (double)l / M;
@@ -108,8 +115,8 @@ static void certificates(const bincp_regions *regions)
     free(workspace);
     double *const storage = doubles(bincp_regions_size(REGIONS));
     double *const sums = doubles(bincp_regions_workspace(REGIONS));
-    const bincp_regions made = bincp_regions_make(shared->clean, shared->perturbed, REGIONS, 1e-15,
-                                                  0.0, storage, sums);
+    const bincp_regions made =
+        bincp_regions_make(shared->clean, shared->perturbed, REGIONS, 1e-15, 0.0, storage, sums);
     bincp_regions_lower_fill(&made, right.p, N, out);
     for (int i = 0; i < N; i++) {
         out[i] = bincp_regions_upper(&made, right.p[i]);
@@ -117,6 +124,52 @@ static void certificates(const bincp_regions *regions)
     free(sums);
     free(storage);
     free(out);
+}
+
+/* Every law over arrays, and the charge for it. The slow ones get a few probabilities. */
+static void laws(void)
+{
+    static const double shifts[2] = {0.25, 0.125};
+    static const bincp_steps steps = {255.0, 10.0};
+    const bincp_location expp = {.shift = 0.5,
+                                 .law.expp = bincp_expp_make(4.0, 0.90640247705547708)};
+    const bincp_location sech = {.shift = 0.5, .law.sech = bincp_sech_make(1.0, 0.5)};
+    const bincp_location pareto = {.shift = 0.5, .law.pareto = {4.0 / 3.0, -0.5}};
+    const struct {
+        bincp_builtin kind;
+        const void *params;
+        size_t n;
+    } made[] = {
+        {BINCP_IDENTITY, NULL, N},          {BINCP_GAUSSIAN, shifts, N},
+        {BINCP_UNIFORM, shifts, N},         {BINCP_STEPS, &steps, N},
+        {BINCP_LAPLACE, shifts, N},         {BINCP_EXPP, &expp, FEW},
+        {BINCP_LAPLACE_UNIFORM, shifts, N}, {BINCP_SECH, &sech, FEW},
+        {BINCP_PARETO, &pareto, FEW},       {BINCP_HALF_POWER, shifts, FEW},
+    };
+    double *const out = doubles(N);
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        const bincp_charge charge = {bincp_operator_make(made[i].kind, made[i].params), 0x1p-20};
+        const bincp_operator op[2] = {charge.of, bincp_operator_charged(&charge)};
+        for (int charged = 0; charged < 2; charged++) {
+            bincp_lower_fill(&op[charged], shared->p, made[i].n, out);
+            bincp_upper_fill(&op[charged], shared->p, made[i].n, out);
+        }
+    }
+    free(out);
+}
+
+static void grid_noise(void)
+{
+    const bincp_noise_key key = {.seed = 1, .id = 2, .draw = 3, .stream = BINCP_STREAM_TEST};
+    const bincp_grid_table table = {shared->entry, shared->low, BITS, COLUMNS / 2};
+    double *const wide = doubles(N);
+    float *const narrow = malloc(N * sizeof *narrow);
+    bincp_noise_grid_f32(table, 255, key, N, shared->starts, narrow);
+    bincp_noise_grid_f64(table, 255, key, N, shared->starts, wide);
+    bincp_noise_off_grid_f32(table, 255, 16.0, key, N, shared->scores, narrow);
+    bincp_noise_off_grid_f64(table, 255, 16.0, key, N, shared->p, wide);
+    free(narrow);
+    free(wide);
 }
 
 static void rules(void)
@@ -168,9 +221,15 @@ static void intervals_and_noise(void)
     int32_t *const counts = malloc(N / 10 * sizeof *counts);
     const ptrdiff_t shape = N / 10, stride = 10 * sizeof(float), none = 0, step = sizeof *counts;
     const bincp_count_task task = {
-        .type = BINCP_FLOAT32, .n_axes = 1, .shape = &shape, .n_samples = 10,
-        .scores = shared->scores, .score_strides = &stride, .sample_stride = sizeof(float),
-        .thresholds = shared->scores, .threshold_strides = &none,
+        .type = BINCP_FLOAT32,
+        .n_axes = 1,
+        .shape = &shape,
+        .n_samples = 10,
+        .scores = shared->scores,
+        .score_strides = &stride,
+        .sample_stride = sizeof(float),
+        .thresholds = shared->scores,
+        .threshold_strides = &none,
     };
     bincp_count(&task, counts, &step);
     free(counts);
@@ -181,6 +240,8 @@ static void *call(void *regions)
 {
     for (int round = 0; round < ROUNDS; round++) {
         certificates(regions);
+        laws();
+        grid_noise();
         rules();
         intervals_and_noise();
     }
@@ -196,9 +257,8 @@ int main(void)
     double *const workspace = doubles(bincp_regions_workspace(REGIONS));
     double *const clean = doubles(3 * REGIONS + 2), *const perturbed = doubles(REGIONS);
     bincp_sparse_masses(20, 20, 0.01, 0.6, clean, perturbed, clean + REGIONS);
-    bincp_regions regions =
-        bincp_regions_make(clean, perturbed, REGIONS, BINCP_SPARSE_SLACK,
-                           bincp_sparse_tiny(20, 20), storage, workspace);
+    bincp_regions regions = bincp_regions_make(clean, perturbed, REGIONS, BINCP_SPARSE_SLACK,
+                                               bincp_sparse_tiny(20, 20), storage, workspace);
     pthread_t writer, other;
     CHECK(pthread_create(&writer, NULL, overwrite, NULL) == 0);
     CHECK(pthread_create(&other, NULL, call, &regions) == 0);

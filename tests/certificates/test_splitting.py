@@ -18,7 +18,7 @@ from bincp._core import _operators
 from bincp.balls import L1, L2
 from bincp.errors import CertificateError
 from bincp.noise import Keys, all_copies, draw
-from bincp.smoothing import Gaussian, SplittingNoise
+from bincp.smoothing import BandAblation, Gaussian, SplittingNoise
 from bincp.testing import check_certificate
 from support import golden
 
@@ -291,6 +291,37 @@ def test_grid_points_may_be_off_by_their_rounding():
     ):
         copies = all_copies(SplittingNoise(0.3), x[None])
         np.testing.assert_array_equal(copies, expected.astype(np.float32))
+
+
+def test_grey_levels_are_grid_points():
+    """Those of uint8 get the bits of x / 255 in single precision, as copies and as draws."""
+    scheme = SplittingNoise(0.3, seed=2)
+    levels = np.random.default_rng(0).integers(0, 256, (3, 4, 25)).astype(np.uint8)
+    levels[0, 0, :2] = 0, 255
+    x = levels / np.float32(255)
+    assert all_copies(scheme, levels).dtype == np.float32
+    np.testing.assert_array_equal(all_copies(scheme, levels), all_copies(scheme, x))
+    for first, n_threads in ((0, 1), (5, 3)):
+        drawn = [
+            draw(scheme, one, 40, phase="test", seed=1, first_draw=first, n_threads=n_threads)
+            for one in (levels, x)
+        ]
+        np.testing.assert_array_equal(*drawn)
+    p = [
+        exact_probabilities(lambda z: 4 * z.flatten(1)[:, :3], one, scheme, tau=0.4)
+        for one in (levels, torch.from_numpy(levels), x)
+    ]
+    np.testing.assert_array_equal(p[0], p[2])
+    np.testing.assert_array_equal(p[1], p[2])
+
+
+@pytest.mark.parametrize("scheme", [SplittingNoise(0.3, grid=254), SplittingNoise(0.3, grid=None)])
+def test_grey_levels_need_a_grid_of_255(scheme):
+    levels = np.zeros((1, 5), np.uint8)
+    with pytest.raises(ValueError, match=r"`x` must be float32 or float64 .*, got uint8"):
+        draw(scheme, levels, 2, phase="test")
+    with pytest.raises(ValueError, match=r"`x` must be float32 or float64 .*, got uint8"):
+        all_copies(BandAblation(2, 5), levels)
 
 
 # ---- prediction sets ----------------------------------------------------------------------------

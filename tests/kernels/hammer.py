@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ from bincp._core import (
     _operators,
     _sequential,
 )
-from bincp.noise import all_copies, draw, grid_table
+from bincp.certificates import _certificate
+from bincp.noise import _draw, all_copies, draw, grid_table
 
 Arrays = dict[str, np.ndarray]
 
@@ -53,7 +55,18 @@ def public_cases() -> dict[str, Case]:
         "uniform": (smoothing.Uniform(0.5), balls.L1(0.1)),
         "laplace": (smoothing.Laplace(0.5), balls.L1(0.1)),
         "charged": (smoothing.Gaussian(0.25, grid=255), balls.L2(0.25)),
+        "charged, off_grid": (
+            smoothing.Gaussian(0.25, grid=255, off_grid=True),
+            balls.L2(0.25),
+        ),
+        "charged, laplace": (smoothing.Laplace(0.25, grid=255), balls.L1(0.25)),
+        "charged, uniform": (smoothing.Uniform(0.5, grid=255), balls.L1(0.25)),
+        "charged, expp": (smoothing.Expp(0.25, p=4, grid=255), balls.L1(0.25)),
+        "charged, pareto": (smoothing.Pareto(0.25, a=3, grid=255), balls.L1(0.25)),
         "expp": (smoothing.Expp(1.0, p=4), balls.L1(0.1)),
+        "half power": (smoothing.Expp(1.0, p=0.5), balls.L1(0.1)),
+        "exp2": (smoothing.Exp2(0.1), balls.L2(0.1, dim=30)),
+        "uniform ball": (smoothing.UniformBall(1.0), balls.L2(0.1, dim=30)),
         "pareto": (smoothing.Pareto(1.0, a=3), balls.L1(0.1)),
         "splitting": (smoothing.SplittingNoise(0.5, grid=255, seed=0), balls.L1(0.1)),
         "regions": (flips, balls.Flips(20, 20)),
@@ -63,6 +76,9 @@ def public_cases() -> dict[str, Case]:
         certificate = bincp.certify(*pair)
         for bound in ("lower", "upper"):
             cases[f"{name}.{bound}"] = Case(getattr(certificate, bound), {"p": P.copy()}, (N,))
+            cases[f"{name}.{bound}, by threads"] = Case(
+                partial(getattr(certificate, bound), n_threads=3), {"p": P.copy()}, (N,)
+            )
     masses = np.full(100, 0.01)
     cases["from_regions"] = Case(
         lambda mass, perturbed_mass: np.array(
@@ -153,6 +169,21 @@ def public_cases() -> dict[str, Case]:
                 {"x": x.astype(dtype), "indices": np.arange(len(x))},
                 (4, 3, *x.shape[1:]),
             )
+    grey, images = RNG.integers(0, 256, (4, 300)).astype(np.uint8), RNG.random((4, 300))
+    for name, scheme, x in (
+        ("grid", smoothing.Gaussian(0.25, grid=255), grey),
+        ("laplace grid", smoothing.Laplace(0.25, grid=255), grey),
+        ("uniform grid", smoothing.Uniform(0.5, grid=255), grey),
+        ("pareto grid", smoothing.Pareto(0.25, a=3, grid=255), grey),
+        ("off_grid", smoothing.Gaussian(0.25, grid=255, off_grid=True), images),
+    ):
+        cases[f"draw, {name}, by threads"] = Case(
+            lambda x, indices, scheme=scheme: draw(
+                scheme, x, 3, phase="test", indices=indices, n_threads=3
+            ),
+            {"x": x.copy(), "indices": np.arange(4)},
+            (4, 3, 300),
+        )
     cases["all_copies"] = Case(
         lambda x: all_copies(smoothing.BandAblation(size=4, width=30), x),
         {"x": RNG.random((4, 10, 30))},
@@ -481,6 +512,7 @@ def hammer(case: Case, seconds: float) -> tuple[int, int]:
 def main(seconds: float) -> None:
     warnings.simplefilter("ignore")  # of NumPy, about values that have become NaN meanwhile
     sys.setswitchinterval(1e-5)
+    _certificate._THREAD_VALUES = _draw._THREAD_VALUES = 1  # threads share small arrays, too
     missing = forgotten()
     assert not missing, f"not hammered: {missing}"
     cases = {**public_cases(), **kernel_cases()}

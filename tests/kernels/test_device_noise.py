@@ -245,6 +245,35 @@ def test_a_device_with_other_bits_keeps_the_c_code(name, wrong, monkeypatch):
     assert sampler_on(sampler_of(Gaussian(0.25)), CPU) is None
 
 
+@pytest.mark.parametrize("scheme", [Gaussian(0.25), Gaussian(0.25, grid=255)], ids=repr)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_other_bits_in_one_dtype_are_enough_to_keep_the_c_code(scheme, dtype, monkeypatch):
+    law = type(on_cpu(scheme).law)
+    right = law.noisy
+
+    def off_by_one_bit(self, keys, counters, inputs, wanted):
+        out = right(self, keys, counters, inputs, wanted)
+        return torch.nextafter(out, out + 1) if wanted == dtype else out
+
+    monkeypatch.setattr(law, "noisy", off_by_one_bit)
+    assert sampler_on(sampler_of(scheme), CPU) is None
+    monkeypatch.setattr(_sampler, "_holds_doubles", lambda place: False)
+    assert (sampler_on(sampler_of(scheme), CPU) is None) == (dtype == torch.float32)
+
+
+def test_a_device_without_doubles_is_told_by_what_it_refuses(monkeypatch):
+    assert _sampler._holds_doubles(CPU)
+    zeros = torch.zeros
+
+    def refuse(*size, **options):
+        if options["dtype"] == torch.float64:
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        return zeros(*size, **options)
+
+    monkeypatch.setattr(torch, "zeros", refuse)
+    assert not _sampler._holds_doubles(CPU)
+
+
 def test_a_device_that_cannot_compute_keeps_the_c_code(monkeypatch):
     def refuse(word):
         raise TypeError("Cannot convert a MPS Tensor to float64 dtype")

@@ -1,4 +1,7 @@
-"""The bounds that use no C library have the same bits from every compiler at hand."""
+"""A million bounds and ten million draws have the same bits from every compiler at hand.
+
+`tests/c/bounds.c` and `tests/c/draws.c` say what they are; each prints a digest for each kernel.
+"""
 
 import os
 import shutil
@@ -9,13 +12,14 @@ import pytest
 
 from support import ROOT
 
-BOUNDS = [
-    "tests/c/bounds.c",
-    "csrc/numerics/binomial.c",
-    "csrc/numerics/normal.c",
-    "csrc/certificates/laplace.c",
-    "csrc/certificates/steps.c",
-]
+PROGRAMS = {
+    "bounds": [
+        *(f"numerics/{name}.c" for name in ("binomial", "normal", "incomplete")),
+        *(f"certificates/{name}.c" for name in ("laplace", "steps", "location", "knapsack")),
+        *(f"certificates/{name}.c" for name in ("sparse_regions", "operators")),
+    ],
+    "draws": [f"noise/{name}.c" for name in ("philox", "laws", "grid", "splitting")],
+}
 LEVELS = ["-O0", "-O1", "-O2", "-O3"]
 SETS = ["-msse2", "-mavx2", "-march=x86-64-v4"]
 X86 = os.uname().machine == "x86_64"
@@ -24,26 +28,31 @@ COMPILERS = [compiler for compiler in ("gcc", "clang") if shutil.which(compiler)
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc and no clang")
 
 
-def built(compiler: str, flags: list[str], program: Path) -> Path:
+def built(name: str, compiler: str, flags: list[str], folder: Path) -> Path:
+    program = folder / name
     command = [compiler, "-std=c11", "-ffp-contract=off", *flags, "-Icsrc", "-Ibincp/include"]
-    subprocess.run([*command, *BOUNDS, "-o", program, "-lm"], cwd=ROOT, check=True)
+    sources = [f"tests/c/{name}.c", *(f"csrc/{source}" for source in PROGRAMS[name])]
+    subprocess.run([*command, *sources, "-o", program, "-lm"], cwd=ROOT, check=True)
     return program
 
 
-def digest(program: Path, *runner: str, rounds: int = 100) -> str:
-    result = subprocess.run(
-        [*runner, program, str(rounds)], capture_output=True, text=True, check=True
-    )
-    return result.stdout
+def digest(program: Path, *runner: str) -> dict[str, str]:
+    """Return the digest of each kernel."""
+    result = subprocess.run([*runner, program], capture_output=True, text=True, check=True)
+    return dict(line.rsplit(" ", 1) for line in result.stdout.splitlines())
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
-    program = tmp_path_factory.mktemp("plain") / "bounds"
-    text = digest(built(COMPILERS[0], ["-O0", "-DBINCP_NO_CLONES"], program))
-    assert len(set(text.split()[-1:])) == 1
-    assert len(text.splitlines()) == 9
-    return text
+def expected(name: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("plain")
+    found = digest(built(name, COMPILERS[0], ["-O0", "-DBINCP_NO_CLONES"], folder))
+    assert len(set(found.values())) == len(found) == {"bounds": 12, "draws": 25}[name]
+    return found
 
 
 def runs_here(instruction_set: str) -> bool:
@@ -57,36 +66,37 @@ def runs_here(instruction_set: str) -> bool:
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_level_of_optimisation(
-    compiler: str, level: str, expected: str, tmp_path: Path
+    name: str, compiler: str, level: str, expected: dict[str, str], tmp_path: Path
 ) -> None:
     fast = [] if level == "-O0" else ["-fno-math-errno", "-fno-trapping-math"]
-    assert digest(built(compiler, [level, *fast], tmp_path / "bounds")) == expected
+    assert digest(built(name, compiler, [level, *fast], tmp_path)) == expected
 
 
 @pytest.mark.skipif(not X86, reason="instruction sets of x86")
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("instruction_set", SETS)
 def test_every_instruction_set(
-    compiler: str, instruction_set: str, expected: str, tmp_path: Path
+    name: str, compiler: str, instruction_set: str, expected: dict[str, str], tmp_path: Path
 ) -> None:
     if not runs_here(instruction_set):
         pytest.skip("this CPU lacks it")
     flags = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-DBINCP_NO_CLONES", instruction_set]
-    assert digest(built(compiler, flags, tmp_path / "bounds")) == expected
+    assert digest(built(name, compiler, flags, tmp_path)) == expected
 
 
-def test_contraction_would_change_bits(expected: str, tmp_path: Path) -> None:
-    """The digest is fine enough to see a single fused operation."""
+def test_contraction_would_change_bits(name: str, expected: dict[str, str], tmp_path: Path) -> None:
+    """The digests are fine enough to see a single fused operation."""
     if not X86 or not runs_here("-mavx2") or COMPILERS[0] != "gcc":
         pytest.skip("needs gcc and fused operations of x86")
     flags = ["-O3", "-DBINCP_NO_CLONES", "-mavx2", "-mfma", "-ffp-contract=fast"]
     flags.append("-DBINCP_STRICT_FLOATS_H")  # whose check would refuse them
-    assert digest(built("gcc", flags, tmp_path / "bounds")) != expected
+    assert digest(built(name, "gcc", flags, tmp_path)) != expected
 
 
-def test_aarch64(expected: str, tmp_path: Path) -> None:
+@pytest.mark.slow  # it runs in an emulator
+def test_aarch64(name: str, expected: dict[str, str], tmp_path: Path) -> None:
     compiler, runner = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
     if compiler is None or runner is None:
         pytest.skip("no aarch64 compiler with qemu-user")
-    program = built(compiler, ["-O3", "-static"], tmp_path / "bounds")
+    program = built(name, compiler, ["-O3", "-static"], tmp_path)
     assert digest(program, runner) == expected

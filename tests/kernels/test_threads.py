@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 import bincp
 from bincp import balls, smoothing
 from bincp._core import _noise, _operators, _sequential
+from bincp.noise import draw
+from bincp.noise._alias import table_of
 
 HAMMER = Path(__file__).with_name("hammer.py")
 
@@ -136,10 +139,63 @@ def test_a_tracker_with_its_lock_is_pickled() -> None:
     assert tracker.draws.tolist() == [1, 1]
 
 
-def test_threads_share_a_certificate() -> None:
-    certificate = bincp.certify(smoothing.SparseFlip(0.01, 0.6), balls.Flips(20, 20))
-    p = np.random.default_rng(0).random(5000)
-    wanted = certificate.lower(p)
+PAIRS: dict[str, tuple[Any, Any]] = {
+    "regions": (smoothing.SparseFlip(0.01, 0.6), balls.Flips(20, 20)),
+    "gaussian": (smoothing.Gaussian(0.25), balls.L2(0.25)),
+    "laplace": (smoothing.Laplace(0.25), balls.L1(0.25)),
+    "uniform": (smoothing.Uniform(0.5), balls.L1(0.25)),
+    "steps": (smoothing.SplittingNoise(0.5), balls.L1(10 / 255)),
+    "exponential power": (smoothing.Expp(0.5, p=4), balls.L1(0.25)),
+    "half power": (smoothing.Expp(0.5, p=0.5), balls.L1(0.25)),
+    "hyperbolic secant": (smoothing.Exp2(0.01), balls.L2(0.25, dim=784)),
+    "pareto": (smoothing.Pareto(0.5, a=3), balls.L1(0.25)),
+    "charged gaussian": (smoothing.Gaussian(0.25, grid=255), balls.L2(0.25)),
+    "charged off the grid": (
+        smoothing.Gaussian(0.25, grid=255, off_grid=True),
+        balls.L2(0.25),
+    ),
+    "charged laplace": (smoothing.Laplace(0.25, grid=255), balls.L1(0.25)),
+    "charged uniform": (smoothing.Uniform(0.5, grid=255), balls.L1(0.25)),
+    "charged exponential power": (smoothing.Expp(0.25, p=4, grid=255), balls.L1(0.25)),
+    "charged pareto": (smoothing.Pareto(0.25, a=3, grid=255), balls.L1(0.25)),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_threads_share_a_certificate(pair: tuple[Any, Any]) -> None:
+    certificate = bincp.certify(*pair)
+    p = np.random.default_rng(0).random(3000)
+    for bound in (certificate.lower, certificate.upper):
+        wanted = bound(p)
+        with ThreadPoolExecutor(4) as pool:
+            for got in pool.map(bound, [p] * 12):
+                assert np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        smoothing.Gaussian(0.2, grid=255),
+        smoothing.Laplace(0.2, grid=255),
+        smoothing.Uniform(0.2, grid=255),
+        smoothing.Expp(0.2, p=4, grid=255),
+        smoothing.Pareto(0.2, a=3, grid=255),
+        smoothing.Gaussian(0.2, grid=255, off_grid=True),
+    ],
+    ids=repr,
+)
+def test_threads_that_draw_at_once_get_what_one_gets_alone(scheme: Any) -> None:
+    """The first of them make the table, which all of them share."""
+    table_of.cache_clear()
+    x = np.linspace(0, 255, 12 * 256, dtype=np.float32).reshape(12, 256).round() / np.float32(255)
+    start = threading.Barrier(4)
+
+    def rows(_: int) -> Any:
+        start.wait()
+        return [draw(scheme, x, 16, phase="test", n_threads=2) for _ in range(5)]
+
     with ThreadPoolExecutor(4) as pool:
-        for got in pool.map(certificate.lower, [p] * 40):
-            assert np.array_equal(got, wanted)
+        drawn = [one for several in pool.map(rows, range(4)) for one in several]
+    table_of.cache_clear()
+    alone = draw(scheme, x, 16, phase="test")
+    assert all(one.tobytes() == alone.tobytes() for one in drawn)

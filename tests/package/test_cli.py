@@ -131,6 +131,8 @@ def test_calibrate_and_predict_do_what_the_library_does(folder, capsys, options,
         "singleton_rate": metrics.singleton_rate(expected),
         "empty_rate": metrics.empty_rate(expected),
         "coverage": metrics.coverage(expected, np.load("labels.npy")),
+        "coverage_low": metrics.coverage_interval(expected, np.load("labels.npy"))[0],
+        "coverage_high": metrics.coverage_interval(expected, np.load("labels.npy"))[1],
         "out": "sets.npy",
     }
 
@@ -164,7 +166,11 @@ def test_npz_files_and_their_keys(folder, capsys):
     assert json.loads(calibrate(capsys, "--key", "a", scores="two.npz")) == from_npy
     options = ("--labels", "all.npz", "--out", "sets.npy")
     out = run(capsys, "predict", "rule.json", "all.npz", *options)
-    assert re.search(r"^coverage +[01]", out, re.MULTILINE)
+    shown = dict(re.findall(r"^(coverage(?: low| high)?) +([\d.]+)$", out, re.MULTILINE))
+    low, high = metrics.coverage_interval(np.load("sets.npy"), np.load("labels.npy"))
+    assert low - 1e-3 < float(shown["coverage low"]) <= low
+    assert high <= float(shown["coverage high"]) < high + 1e-3
+    assert low <= float(shown["coverage"]) <= high
 
 
 def test_scores_of_all_labels_and_the_labels(folder, capsys):
@@ -1040,17 +1046,14 @@ def test_certify_draws_the_largest_radius(capsys, tmp_path):
     assert "--plot-radius needs a ball with a real radius" in capsys.readouterr().err
 
 
-def test_bench_measures_what_is_named(capsys):
-    options = ["--only", "SparseFlip", "Uniform", "--size", "50", "--seconds", "0.001"]
-    result = json.loads(run(capsys, "bench", *options, "--json"))
-    assert {row["smoothing"].split("(")[0] for row in result["rows"]} == {"SparseFlip", "Uniform"}
-    for row in result["rows"]:
-        assert min(row["scalar"], row["scalar_baseline"], row["batch"], row["batch_baseline"]) > 0
-    assert "ratio to" in run(capsys, "bench", *options)
-
-
 @pytest.mark.parametrize(
-    "options", [["--only", "Nothing"], ["--size", "0"], ["--seconds", "0"], ["--seconds", "x"]]
+    "options",
+    [
+        ["--only", "Nothing"],
+        *([name, "0"] for name in ("--size", "--inputs", "--bytes", "--seconds")),
+        ["--size", "1.5"],
+        ["--seconds", "x"],
+    ],
 )
 def test_bench_refuses(capsys, options):
     assert main(["bench", *options]) == 2

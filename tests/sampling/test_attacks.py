@@ -451,6 +451,24 @@ def test_attacks_on_a_grid_move_by_whole_steps_inside_the_ball(scheme, ball):
         np.testing.assert_array_equal(steps, np.maximum(levels - 2, 0))
 
 
+@pytest.mark.parametrize("label", [0, 1])
+def test_the_box_moves_nothing_out_of_the_ball(label):
+    """Its ends are coordinates of x in single precision, which are no grid points in double."""
+    model = torch.nn.Linear(255, 2, bias=False)
+    model.weight.data = 0.001 * torch.stack([torch.ones(255), -torch.ones(255)])
+    x = (np.arange(1, 256, dtype=np.float32) / np.float32(255))[None]
+    for low, high in ((x[0, 0], x[0, -1]), (x[0, 9], x[0, 9])):
+        inside = np.clip(x, low, high)
+        options = {"seed": 1, "n_samples": 4, "steps": 4, "box": (float(low), float(high))}
+        for r in (0.3, 1.0):
+            ball = Linf(r / 255, 255)
+            attacked = pgd(model, inside, [label], Gaussian(0.1, grid=255), ball, **options)
+            assert attacked.min() >= low
+            assert attacked.max() <= high
+            moved = np.abs(np.rint(attacked * 255.0) - np.rint(inside * 255.0))
+            assert moved.max() == (1 if r == 1 and low < high else 0)
+
+
 def test_attacks_refuse_grey_levels():
     with pytest.raises(ValueError, match=r"`x` must be float32 or float64 \(use x / 255\)"):
         pgd(

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 import bincp  # noqa: E402
 from bincp import noise  # noqa: E402
+from bincp._utils.threads import run_all  # noqa: E402
 from bincp.balls import L1, L2, Flips, Linf  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
 from bincp.sampling import RobustClassifier, sample_scores  # noqa: E402
@@ -440,3 +441,93 @@ def test_settings_of_the_short_form_are_typed_as_those_of_the_rule():
     own = inspect.signature(bincp.BinCP).parameters.values()
     names = {parameter.name for parameter in own if parameter.kind is parameter.KEYWORD_ONLY}
     assert settings == {name: hints[name] for name in names}
+
+
+# ---- threads --------------------------------------------------------------------------------
+
+INPUTS = {
+    "floats": (Gaussian(0.5), L2(0.1), lambda x: x),
+    "grey levels": (
+        Gaussian(0.25, grid=255),
+        L2(0.1),
+        lambda x: np.clip(np.rint(60 * x + 90), 0, 255).astype(np.uint8),
+    ),
+    "flips": (SparseFlip(0.1, 0.2), Flips(1, 0), lambda x: (x > 0.5).astype(np.float32)),
+}
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Small arrays are shared by threads, too; the number of shares of each is recorded."""
+    found = {"noise": [], "counting": []}
+    for name, module, least in (
+        ("noise", "bincp.noise._draw", "_THREAD_VALUES"),
+        ("counting", "bincp.counting", "_THREAD_BYTES"),
+    ):
+
+        def counted(jobs, kept=found[name]):
+            kept.append(len(jobs))
+            return run_all(jobs)
+
+        monkeypatch.setattr(f"{module}.{least}", 1)
+        monkeypatch.setattr(f"{module}.run_all", counted)
+    return found
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("passes", [None, "auto"])
+@pytest.mark.parametrize("mondrian", [False, True], ids=["all classes", "each class"])
+def test_no_result_depends_on_the_number_of_threads(data, shared, inputs, passes, mondrian):
+    scheme, ball, made = INPUTS[inputs]
+    x, y = made(data[0]), data[1]
+    settings = {"alpha": 0.2, "passes": passes}
+    results = []
+    for n_threads in (1, 2, 3):
+        if mondrian:
+            rule = bincp.MondrianBinCP(certificate(scheme, ball), n_classes=K, **settings)
+        else:
+            rule = bincp.BinCP(certificate(scheme, ball), **settings)
+        fitted = classifier(
+            scheme, ball, rule=rule, n_samples=32, seed=4, batch_size=50, n_threads=n_threads
+        ).calibrate(x, y)
+        found = fitted.predict(x[:40])
+        arrays = rule.tau_, rule.min_count_, found.sets, found.counts, found.forward_passes
+        results.append([np.asarray(array).tolist() for array in arrays])
+        assert max(shared["noise"]) == n_threads
+    assert results[1] == results[0]
+    assert results[2] == results[0]
+
+
+def test_counting_in_calibration_is_shared(data, shared):
+    x, y = data
+    for n_threads in (1, 2, 3):
+        classifier(alpha=0.2, tau=0.4, n_samples=32, n_threads=n_threads).calibrate(x, y)
+        assert max(shared["counting"]) == n_threads
+
+
+@pytest.mark.parametrize(("n_threads", "error"), [(0, ValueError), (1.5, TypeError)])
+def test_a_number_of_threads_is_checked(n_threads, error):
+    with pytest.raises(error, match="`n_threads` must be"):
+        classifier(alpha=0.2, n_samples=8, n_threads=n_threads)
+
+
+class Inside(bincp.BinCP):
+    def calibrate(self, true_scores, *, n_classes=None, n_test_samples=None):
+        return super().calibrate(true_scores, n_classes=n_classes, n_test_samples=n_test_samples)
+
+
+class Outside:
+    def __init__(self, *arguments, **settings):
+        self.own = Inside(*arguments, **settings)
+
+    def __getattr__(self, name):
+        return getattr(self.own, name)
+
+
+@pytest.mark.parametrize("kind", [Inside, Outside])
+def test_a_rule_of_another_class_need_not_know_about_threads(data, kind):
+    x, y = data
+    rule = kind(certificate(), alpha=0.2)
+    ours = classifier(rule=rule, n_samples=16, n_threads=2).calibrate(x, y).predict(x)
+    theirs = classifier(alpha=0.2, n_samples=16).calibrate(x, y).predict(x)
+    np.testing.assert_array_equal(ours.sets, theirs.sets)

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from bincp.metrics import (
     average_set_size,
     class_conditional_coverage,
     coverage,
+    coverage_interval,
     empty_rate,
     singleton_rate,
     size_stratified_coverage,
@@ -138,3 +140,40 @@ def test_worst_slice_checks_its_arguments():
     ):
         with pytest.raises(ValueError, match=message):
             worst_slice_coverage(sets, labels, x, **options)
+
+
+@pytest.mark.parametrize("confidence", ["0.95", 0.5, "0.999"])
+@pytest.mark.parametrize(("n", "hits"), [(1, 0), (1, 1), (40, 0), (40, 37), (40, 40), (3000, 2711)])
+def test_the_ends_of_an_interval_are_where_the_tails_are_half_the_error(n, hits, confidence):
+    """At each end the count, or one beyond it, has half of 1 - confidence: the exact definition."""
+    sets = np.ones((n, 2), bool)
+    sets[hits:, 1] = False
+    low, high = coverage_interval(sets, np.ones(n, int), confidence=confidence)
+    half = (1 - mpmath.mpf(str(confidence))) / 2
+    assert 0 <= low < high <= 1
+
+    def upper_tail(p):  # P[Bin(n, p) >= hits]
+        return mpmath.betainc(hits, n - hits + 1, 0, p, regularized=True)
+
+    def lower_tail(p):  # P[Bin(n, p) <= hits]
+        return 1 - mpmath.betainc(hits + 1, n - hits, 0, p, regularized=True)
+
+    if hits:
+        assert upper_tail(mpmath.mpf(low)) <= half * (1 + mpmath.mpf("1e-12"))
+        assert upper_tail(mpmath.mpf(low) * (1 + mpmath.mpf("1e-9"))) > half
+    else:
+        assert low == 0
+    if hits < n:
+        assert lower_tail(mpmath.mpf(high)) <= half * (1 + mpmath.mpf("1e-12"))
+        assert lower_tail(mpmath.mpf(high) * (1 - mpmath.mpf("1e-9"))) > half
+    else:
+        assert high == 1
+
+
+def test_intervals_refuse_what_is_no_confidence():
+    sets = np.ones((3, 3), bool)
+    for confidence in (0, 1, "95%", 95):
+        with pytest.raises(ValueError, match="`confidence` must be"):
+            coverage_interval(sets, [0, 1, 2], confidence=confidence)
+    with pytest.raises(ValueError, match="`labels` must be in"):
+        coverage_interval(sets, [0, 1, 3])

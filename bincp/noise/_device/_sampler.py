@@ -14,7 +14,7 @@ from bincp.noise._additive import AdditiveSampler
 from bincp.noise._device import _torch
 from bincp.noise._device._torch import GROUP, LANES, RowKeys
 from bincp.noise._grid import MAX_POINT, ROUNDING, GridSampler
-from bincp.noise._keys import IntArray, Keys, core_key
+from bincp.noise._keys import FloatArray, IntArray, Keys, core_key
 from bincp.noise._samplers import Sampler, check_form, sampler_of
 
 Inputs = torch.Tensor | npt.NDArray[Any]
@@ -215,15 +215,27 @@ def _blocks(n_rows: int, d: int) -> Iterator[tuple[slice, int, int]]:
 
 
 def _has_our_bits(sampler: Sampler, made: DeviceSampler) -> bool:
-    """Compare some noise with that of the C code."""
+    """Compare some noise with that of the C code, in each dtype that the device holds."""
     n_rows, d = 3, 2**13 + 1
     keys = Keys(2**64 - 1, "tuning", np.array([0, 1, 2**56 - 1]), np.array([0, 2**31 - 1, 5]))
     sources = np.array([1, 0, 1])
-    x = np.array([[0.0], [1.0]]).repeat(d, axis=1).astype(np.float32)
-    expected = np.empty((n_rows, d), np.float32)
-    sampler.fill(keys, sources, x, expected)
-    found = made.rows(keys, sources, x).cpu().numpy()
-    return np.array_equal(found.view(np.uint32), expected.view(np.uint32))
+    for dtype in ("float32", "float64") if _holds_doubles(made.place) else ("float32",):
+        x = np.array([[0.0], [1.0]]).repeat(d, axis=1).astype(dtype)
+        expected: FloatArray = np.empty((n_rows, d), dtype)
+        sampler.fill(keys, sources, x, expected)
+        found = made.rows(keys, sources, x).cpu().numpy()
+        if (found.dtype, found.tobytes()) != (expected.dtype, expected.tobytes()):
+            return False
+    return True
+
+
+def _holds_doubles(place: torch.device) -> bool:
+    """Say if a device has float64 numbers; where it has none, no input can have them."""
+    try:
+        torch.zeros(1, dtype=torch.float64, device=place)
+    except (TypeError, RuntimeError):
+        return False
+    return True
 
 
 def check_tensor(sampler: Sampler, x: torch.Tensor) -> None:

@@ -1,6 +1,6 @@
 """A run that is on disk: what it holds, read and checked a part at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ from bincp.sampling._run._parts import Part, read_part
 from bincp.sampling._run._worker import check_digests
 
 Array = npt.NDArray[Any]
+Sets = npt.NDArray[np.bool_]
 
 
 class Block(NamedTuple):
@@ -293,22 +294,44 @@ class Run:
         FileNotFoundError
             If a part is missing.
         """
+        self._check_serves(rule)
+        return np.concatenate([self._sets(rule, block.values) for block in self.blocks()])
+
+    def decisions(self, rules: Sequence[Any]) -> Iterator[tuple[Iterator[Sets], IntArray | None]]:
+        """Yield the prediction sets of each rule, and the labels, of some inputs at a time.
+
+        Parameters
+        ----------
+        rules : sequence of BinCP or MondrianBinCP
+
+        Yields
+        ------
+        iterator of bool arrays (b, K), array (b,) or None
+            The sets of b inputs by each rule, made when they are asked for, and their labels.
+
+        Raises
+        ------
+        ValueError, FileNotFoundError
+            As in `sets_of`.
+        """
+        for rule in rules:
+            self._check_serves(rule)
+        for block in self.blocks():
+            yield (self._sets(rule, block.values) for rule in rules), block.labels
+
+    def _check_serves(self, rule: Any) -> None:
         self._check_use("predict", "calibration", rule.certificate_description)
-        if isinstance(self._kept, AllScores):
-            return np.concatenate([rule.predict_set(block.values) for block in self.blocks()])
         if rule.dtype_ != self.dtype:
             raise ValueError(
                 f"a run to predict from must have scores of the dtype {rule.dtype_} that the rule "
                 f"was calibrated with, got {self.dtype}"
             )
-        return np.concatenate(
-            [
-                rule.predict_set_from_counts(
-                    self._counts(block.values, rule.tau_), n_samples=self.n_samples
-                )
-                for block in self.blocks()
-            ]
-        )
+
+    def _sets(self, rule: Any, values: Array) -> Sets:
+        if isinstance(self._kept, AllScores):
+            return np.asarray(rule.predict_set(values))
+        counts = self._counts(values, rule.tau_)
+        return np.asarray(rule.predict_set_from_counts(counts, n_samples=self.n_samples))
 
     def _counts(self, values: Array, tau: Any) -> npt.NDArray[np.int32]:
         """Return the counts (n, K) at one threshold, or at one for each label."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from bincp._models import ModelLike
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import check_flag, check_integer
-from bincp.adapters import ModelLike
 from bincp.noise._keys import Phase, check_seed
 from bincp.sampling._run import _manifest, _seed
 from bincp.sampling._run._layout import Layout, usual_parts

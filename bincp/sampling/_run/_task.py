@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from bincp._core._noise import MAX_ID
+from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike, as_counts, round_to
 from bincp._utils.validation import MAX_COUNT, check_integer
-from bincp.adapters import ModelLike, as_model
 from bincp.certificates._registry import parameters_of
 from bincp.noise._keys import Phase, check_first_draw, check_phase
 from bincp.sampling import _engine

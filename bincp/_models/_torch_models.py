@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from bincp.adapters._probabilities import log_probabilities
+from bincp._models._probabilities import log_probabilities
 
 
 class LogModule(torch.nn.Module):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bincp._models._probabilities import log_probabilities
 from bincp._utils.validation import check_flag
-from bincp.adapters._probabilities import log_probabilities
 
 if TYPE_CHECKING:
     import torch
@@ -151,7 +151,7 @@ def _of_torch(model: Model, outputs: Outputs | None, classes: Sequence[Any] | No
         return model
     import torch
 
-    from bincp.adapters._torch_models import LogModule, LogOf
+    from bincp._models._torch_models import LogModule, LogOf
 
     return LogModule(model) if isinstance(model, torch.nn.Module) else LogOf(model)
 

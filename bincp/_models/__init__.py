@@ -1,0 +1,6 @@
+"""Models of any library as functions of torch tensors; `bincp.adapters` has the public names."""
+
+from bincp._models._as_model import ModelLike as ModelLike
+from bincp._models._as_model import as_model
+
+__all__ = ["as_model"]

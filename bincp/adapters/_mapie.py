@@ -1,0 +1,334 @@
+"""The interface of MAPIE 1.x, with sets that hold under attack."""
+
+import secrets
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bincp._models import ModelLike, as_model
+from bincp._utils.arrays import ArrayLike
+from bincp._utils.estimators import Estimator
+from bincp._utils.levels import LEVELS, Level, check_level
+from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
+from bincp.balls import Ball
+from bincp.calibration import BinCP
+from bincp.certificates import certify
+from bincp.errors import NotCalibratedError
+from bincp.smoothing import Smoothing
+
+if TYPE_CHECKING:
+    import torch
+
+    from bincp.sampling import RobustClassifier
+
+
+class SplitConformalClassifier(Estimator):
+    """Robust prediction sets with the interface of ``mapie.classification``, version 1.
+
+    Code for the class of this name in MAPIE runs with two lines changed: the import, and the
+    constructor, which is given the noise and the attack. ``conformalize`` and ``predict_set`` take
+    and return what they do there. The set of an input that was moved inside the ball still holds
+    its label with probability at least the confidence level, under the conditions of
+    `bincp.sampling.RobustClassifier`.
+
+    Parameters
+    ----------
+    estimator : classifier of scikit-learn or ART, torch module or callable
+        A classifier that has been fitted, on other data than those of `conformalize`. One that
+        needs options is given as the result of `as_model`.
+    smoothing : Smoothing
+        The smoothing scheme, one of `bincp.smoothing`.
+    ball : Ball
+        The perturbations to withstand, in the units of the inputs.
+    confidence_level : level or iterable of levels
+        1 - alpha, in (0, 1): one or more. A float stands for its shortest decimal.
+    conformity_score : str, (str, dict) or callable
+        As `score` in `bincp.sampling.sample_scores`, "lac", "aps" and "raps" among them.
+    prefit : bool
+        Must be True: there is no ``fit``.
+    n_samples, n_test_samples : int
+        Draws of a point of `conformalize`, and the most draws of an input of `predict_set`; the
+        same number if the second is not given.
+    batch_size, device
+        As in `bincp.sampling.sample_scores`.
+    random_state : int, optional
+        Seed of the noise, in [0, 2**64), with which each `conformalize` begins anew. By default
+        each draws a secret one from the system.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (K,)
+        The class of each column of a set.
+    rules_ : tuple of BinCP
+        The calibrated rule of each level.
+
+    Notes
+    -----
+    *Differences from MAPIE.* ``fit``, ``predict_params`` and ``conformity_score_params`` are not
+    there or refused, and so is the score "top_k". `conformalize` may be called again, and replaces
+    what it found before. Levels are exact, and nothing is interpolated. The parameters of "raps"
+    are given, not tuned on a part of the data.
+
+    Each level has draws decided by its own rule, and stops early, so that its sets need not be
+    inside those of a higher level. `predict` evaluates the estimator on the inputs as they are,
+    and says nothing about an attack.
+
+    *Threads.* Several threads may call `predict_set` and `predict` at once, but none may call
+    `conformalize` meanwhile.
+
+    References
+    ----------
+    V. Taquet and others, "MAPIE: an open-source library for distribution-free uncertainty
+    quantification", 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from bincp.adapters import SplitConformalClassifier
+    >>> from bincp.balls import L2
+    >>> from bincp.smoothing import Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.choice(["cat", "dog", "eel"], 600)
+    >>> x = rng.normal(y[:, None] == ["cat", "dog", "eel"], 0.3)
+    >>> model = LogisticRegression().fit(x[:200], y[:200])
+    >>> classifier = SplitConformalClassifier(
+    ...     model, smoothing=Gaussian(0.5), ball=L2(0.1), confidence_level=[0.8, 0.9]
+    ... )
+    >>> predicted, sets = classifier.conformalize(x[200:500], y[200:500]).predict_set(x[500:])
+    >>> predicted.shape, sets.shape, classifier.classes_.tolist()
+    ((100,), (100, 3, 2), ['cat', 'dog', 'eel'])
+    """
+
+    classes_: npt.NDArray[Any]
+    rules_: tuple[BinCP, ...]
+    _classifiers: "tuple[RobustClassifier, ...]"
+
+    def __init__(
+        self,
+        estimator: ModelLike,
+        *,
+        smoothing: Smoothing,
+        ball: Ball,
+        confidence_level: Level | Iterable[Level] = 0.9,
+        conformity_score: Any = "lac",
+        prefit: bool = True,
+        n_samples: int = 64,
+        n_test_samples: int | None = None,
+        batch_size: int = 256,
+        device: Any = None,
+        random_state: int | None = None,
+    ) -> None:
+        if not check_flag("prefit", prefit):
+            raise ValueError(
+                "`prefit` must be True, got False: fit the estimator before, on other data"
+            )
+        classes = getattr(estimator, "classes_", None)
+        self._model = as_model(estimator, classes=classes)
+        self._known_classes = classes
+        self._certificate = certify(smoothing, ball)
+        self._alphas = _alphas(confidence_level)
+        self._n_samples = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
+        self._n_test_samples = (
+            self._n_samples
+            if n_test_samples is None
+            else check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
+        )
+        self._sampling = {"score": conformity_score, "batch_size": batch_size, "device": device}
+        self._estimator, self._smoothing, self._ball = estimator, smoothing, ball
+        self._seed = random_state
+        if random_state is not None:
+            self._seed = check_integer("random_state", random_state, low=0, high=2**64 - 1)
+
+    def __repr__(self) -> str:
+        parts = [
+            repr(self._estimator).split("\n")[0],
+            f"smoothing={self._smoothing!r}",
+            f"ball={self._ball!r}",
+            "confidence_level=" + " and ".join(str(1 - alpha) for alpha in self._alphas),
+        ]
+        if not hasattr(self, "rules_"):
+            parts.append("not conformalized")
+        return f"SplitConformalClassifier({', '.join(parts)})"
+
+    def conformalize(
+        self,
+        X_conformalize: ArrayLike,
+        y_conformalize: ArrayLike,
+        predict_params: None = None,
+    ) -> Self:
+        """Calibrate on points that the estimator was not fitted on.
+
+        Parameters
+        ----------
+        X_conformalize : array-like (n, ...) of float
+            Clean inputs.
+        y_conformalize : array-like (n,)
+            Their classes.
+        predict_params : None
+            Refused if given: the estimator is called with inputs alone.
+
+        Returns
+        -------
+        SplitConformalClassifier
+            The object itself.
+
+        Warns
+        -----
+        TrivialSetWarning
+            If every label will be in every set of a level; the message names cause and cure.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a class is none of the estimator, and as in `bincp.sampling.sample_scores`.
+        """
+        from bincp.sampling import RobustClassifier, sample_scores
+
+        _refuse("predict_params", predict_params)
+        x = _inputs(X_conformalize)
+        classes = self._known_classes
+        labels = y_conformalize
+        if classes is not None:
+            labels = _places("y_conformalize", y_conformalize, classes)
+        options = {**self._sampling, "seed": self._seed}
+        if self._seed is None:
+            options["seed"] = secrets.randbits(64)
+        scores = sample_scores(
+            self._model,
+            x,
+            self._smoothing,
+            self._n_samples,
+            phase="calibration",
+            labels=labels,
+            **options,
+        )
+        if classes is None:
+            classes = np.arange(self._clean_logits(x[:1]).shape[1])
+        rules = tuple(
+            BinCP(self._certificate, alpha=alpha, passes="auto").calibrate(
+                scores, n_classes=len(classes), n_test_samples=self._n_test_samples
+            )
+            for alpha in self._alphas
+        )
+        self._classifiers = tuple(
+            RobustClassifier(self._model, self._smoothing, self._ball, rule=rule, **options)
+            for rule in rules
+        )
+        self.rules_, self.classes_ = rules, np.asarray(classes)
+        return self
+
+    def predict_set(
+        self,
+        X: ArrayLike,
+        conformity_score_params: None = None,
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return the class that the estimator predicts for each input, and sets of classes.
+
+        Parameters
+        ----------
+        X : array-like (n, ...) of float
+            Inputs, which may have been perturbed.
+        conformity_score_params : None
+            Refused if given: scores have their parameters in `conformity_score`.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            As `predict`.
+        ndarray of bool, shape (n, K, n_confidence_levels)
+            Whether the set of input i at each level contains class ``classes_[k]``.
+
+        Raises
+        ------
+        NotCalibratedError
+            If `conformalize` has not been called.
+        TypeError, ValueError
+            As in `bincp.sampling.RobustClassifier.predict`.
+        """
+        _refuse("conformity_score_params", conformity_score_params)
+        predicted = self.predict(X)
+        x = _inputs(X)
+        sets = [classifier.predict(x).sets for classifier in self._classifiers]
+        return predicted, np.stack(sets, axis=2)
+
+    def predict(self, X: ArrayLike) -> npt.NDArray[Any]:
+        """Return the class that the estimator predicts for each input as it is.
+
+        Parameters
+        ----------
+        X : array-like (n, ...) of float
+            Inputs.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Classes, as in `classes_`.
+
+        Raises
+        ------
+        NotCalibratedError
+            If `conformalize` has not been called.
+        TypeError, ValueError
+            If the estimator does not take the inputs.
+        """
+        if not hasattr(self, "rules_"):
+            raise NotCalibratedError("call conformalize() before predicting")
+        x = _inputs(X)
+        if self._known_classes is not None:
+            return np.asarray(self._estimator.predict(x.reshape(len(x), -1)))
+        return np.asarray(self.classes_[self._clean_logits(x).argmax(axis=1)])
+
+    def _clean_logits(self, x: Any) -> npt.NDArray[Any]:
+        import torch
+
+        from bincp.sampling._engine import evaluating
+
+        size = self._sampling["batch_size"]
+        module = self._model if isinstance(self._model, torch.nn.Module) else torch.nn.Module()
+        place = next((weights.device for weights in module.parameters()), None)
+        with evaluating(self._model):
+            found = [
+                self._model(torch.as_tensor(x[start : start + size], device=place)).cpu().numpy()
+                for start in range(0, len(x), size)
+            ]
+        return np.concatenate(found)
+
+
+def _alphas(confidence_level: Any) -> tuple[Fraction, ...]:
+    """Return the level alpha of each confidence level."""
+    if isinstance(confidence_level, LEVELS) or not isinstance(confidence_level, Iterable):
+        confidence_level = [confidence_level]
+    alphas = tuple(1 - check_level("confidence_level", level) for level in confidence_level)
+    if not alphas:
+        raise ValueError("`confidence_level` must hold at least one level, got none")
+    return alphas
+
+
+def _refuse(name: str, value: object) -> None:
+    if value is not None and value != {}:
+        raise ValueError(f"`{name}` must be None, got {value!r}")
+
+
+def _inputs(x: Any) -> "npt.NDArray[Any] | torch.Tensor":
+    """Return inputs as an array; tensors stay what they are, and data frames give their values."""
+    return x if hasattr(x, "detach") else np.asarray(x)
+
+
+def _places(name: str, labels: Any, classes: Any) -> npt.NDArray[np.int64]:
+    """Return the place of each label among the classes."""
+    y = labels.detach().cpu().numpy() if hasattr(labels, "detach") else np.asarray(labels)
+    if y.ndim != 1:
+        raise ValueError(f"`{name}` must have shape (n,), got {y.shape}")
+    known = {one: place for place, one in enumerate(np.asarray(classes).tolist())}
+    found = [known.get(one, -1) for one in y.tolist()]
+    if -1 in found:
+        at = found.index(-1)
+        raise ValueError(
+            f"`{name}` must hold classes of the estimator, {list(known)}, "
+            f"got {y.tolist()[at]!r} at {at}"
+        )
+    return np.array(found, np.int64)
