@@ -161,16 +161,16 @@ class CategoricalFlip(Smoothing):
 
 @dataclass(frozen=True)
 class Joint(Smoothing):
-    """Two sub-spaces of the input, each with a scheme of its own.
+    """Two sub-spaces of the input, each with a discrete scheme of its own.
 
     What is assumed of the model is what the parts assume, which is nothing for discrete schemes;
     the certificate pays for the errors of both (`sampling_error`).
 
     Parameters
     ----------
-    adjacency, attributes : Smoothing
-        The schemes of the two parts; their noise is independent, and that of one part does not
-        depend on the other. Samplers take `SparseFlip`, `CategoricalFlip` and `Joint`.
+    adjacency, attributes : SparseFlip, CategoricalFlip or Joint
+        The schemes of the two parts; their noise is independent. For parts of other kinds
+        `bincp.certificates.product` combines their certificates.
     n_adjacency : int, optional
         Number of leading elements of an input, flattened, that are the first part. Needed to draw
         noise; a certificate does not depend on it. Inputs are flat, or have their parts one after

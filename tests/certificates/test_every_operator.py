@@ -90,10 +90,6 @@ PAIRS = [
         Joint(SparseFlip(0.01, 0.6), Joint(CategoricalFlip(3, 0.1, 1.0), SparseFlip(0.2, 0.3))),
         JointBall(Flips(1, 2), JointBall(CategoricalFlips(1, 0, 1), Flips(0, 1))),
     ),
-    (
-        Joint(Gaussian(0.5), SparseFlip(0.01, 0.6)),
-        JointBall(L2(0.1), Flips(1, 2)),
-    ),
     (SplittingNoise(0.25), L1(0.03)),
     (SplittingNoise(0.25, grid=None), L1(0.03)),
     (Ablation(45, 784), L0(3)),

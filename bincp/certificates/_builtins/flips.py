@@ -18,11 +18,10 @@ from bincp._core import _operators
 from bincp._core._operators import Operator
 from bincp.balls import CategoricalFlips, Flips
 from bincp.certificates import _ratios
-from bincp.certificates._algebra import product
-from bincp.certificates._certificate import Certificate
 from bincp.certificates._masses import Masses
 from bincp.certificates._ratios import Integers, Regions
-from bincp.certificates._registry import certify, register_built_in
+from bincp.certificates._registry import register_built_in
+from bincp.errors import CertificateError
 from bincp.smoothing import CategoricalFlip, SparseFlip
 
 _MAX_CELLS = 10**10  # about ten seconds of convolution, which cannot be interrupted
@@ -55,16 +54,9 @@ def categorical_flips(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Ope
 
 
 @register_built_in(smoothing.Joint, balls.Joint, exact=True, masses=_masses)
-def joint(smoothing: smoothing.Joint, ball: balls.Joint) -> Operator | Certificate:
-    """Fill the sorted products of the regions of the parts (Bojchevski et al. 2020); exact.
-
-    Parts of other kinds have the bounds of `product`.
-    """
-    if _have_regions(smoothing, ball):
-        return _ratios.operator(joint_regions(smoothing, ball))
-    return product(
-        certify(smoothing.adjacency, ball.adjacency), certify(smoothing.attributes, ball.attributes)
-    )
+def joint(smoothing: smoothing.Joint, ball: balls.Joint) -> Operator:
+    """Fill the sorted products of the regions of the parts (Bojchevski et al. 2020); exact."""
+    return _ratios.operator(joint_regions(smoothing, ball))
 
 
 def check_sparse_cost(ball: Flips) -> None:
@@ -135,17 +127,16 @@ def joint_regions(smoothing: smoothing.Joint, ball: balls.Joint) -> Regions:
     )
 
 
-def _have_regions(scheme: Any, ball: Any) -> bool:
-    pair = type(scheme), type(ball)
-    if pair == (smoothing.Joint, balls.Joint):
-        return _have_regions(scheme.adjacency, ball.adjacency) and _have_regions(
-            scheme.attributes, ball.attributes
-        )
-    return pair in _WITH_REGIONS
-
-
 def _regions_of(smoothing: Any, ball: Any) -> Regions:
-    return _WITH_REGIONS[type(smoothing), type(ball)](smoothing, ball)
+    make = _WITH_REGIONS.get((type(smoothing), type(ball)))
+    if make is None:
+        known = ", ".join(f"({s.__name__}, {b.__name__})" for s, b in _WITH_REGIONS)
+        raise CertificateError(
+            f"parts of smoothing.Joint and balls.Joint must be pairs of {known}, got "
+            f"({type(smoothing).__name__}, {type(ball).__name__}); bincp.certificates.product "
+            "takes the certificates of any two parts"
+        )
+    return make(smoothing, ball)
 
 
 def _regions_of_categories(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Regions:
