@@ -212,7 +212,7 @@ def largest_fall(scheme, certificate, p):
         return 2**9
     if certificate.operator.name == "pareto":
         return 2**6
-    if certificate.operator.name in ("hierarchical", "best of several"):  # of Gaussian noise here
+    if certificate.operator.name == "hierarchical":  # of Gaussian noise here
         return 2**9
     if certificate.operator.name != "gaussian":
         return 0
