@@ -442,9 +442,12 @@ def _regions(certificate: Certificate) -> Masses | None:
 
 
 def _then(
-    masses: Callable[[], Masses] | None, change: Callable[[Masses], Masses]
-) -> Callable[[], Masses] | None:
-    return None if masses is None else lambda: change(masses())
+    find: Callable[[], Masses | None] | None, change: Callable[[Masses], Masses]
+) -> Callable[[], Masses | None] | None:
+    """Return a function that changes the regions that another one finds."""
+    if find is None:
+        return None
+    return lambda: None if (masses := find()) is None else change(masses)
 
 
 def _listed(name: str, values: object, wanted: str) -> list[Any]:

@@ -30,7 +30,8 @@ class Facts:
     single : bool
         One pair of laws is the worst for every p, in each mixture with others like it.
     masses : callable or None
-        Returns the likelihood-ratio regions whose knapsack the bounds are.
+        Returns the likelihood-ratio regions whose knapsack the bounds are, None if they are too
+        many.
     """
 
     randomised: bool = False
@@ -39,7 +40,7 @@ class Facts:
     family: str | None = None
     rough: float = 0.0
     single: bool = False
-    masses: Callable[[], Masses] | None = None
+    masses: Callable[[], Masses | None] | None = None
 
 
 NOTHING_KNOWN = Facts()

@@ -52,7 +52,7 @@ class _Known(NamedTuple):
 
     exact: bool
     adds_up: bool
-    masses: Callable[[Any, Any], Masses] | None
+    masses: Callable[[Any, Any], Masses | None] | None
 
 
 class _Entry(NamedTuple):
@@ -171,7 +171,7 @@ def register_built_in(
     *,
     exact: bool = False,
     adds_up: bool = False,
-    masses: Callable[[Any, Any], Masses] | None = None,
+    masses: Callable[[Any, Any], Masses | None] | None = None,
 ) -> Callable[[F], F]:
     """Register one of our own factories, for which the tests check the law, not each use.
 

@@ -51,3 +51,7 @@ class MessageInterception(Smoothing):
             p_delete=check_probability("p_delete", self.p_delete),
             p_ablate=check_probability("p_ablate", self.p_ablate),
         )
+
+    def assumes(self) -> str:
+        """Return the assumption, see `Smoothing.assumes`."""
+        return "edges and nodes are drawn with exactly these probabilities"

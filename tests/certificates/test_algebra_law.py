@@ -1,5 +1,6 @@
 """What every certificate made of certificates obeys, whatever its parts."""
 
+import ctypes
 import itertools
 import json
 import pickle
@@ -221,3 +222,35 @@ def test_bad_arguments_are_named(call: Callable[[], Certificate], message: str) 
 def test_decimal_weights_are_what_was_written() -> None:
     both = [SPARSE, GAUSSIAN]
     assert mixture(both, [0.3, 0.7]).lower(0.9) == mixture(both, ["3/10", "7/10"]).lower(0.9)
+
+
+@ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+def half(p: float) -> float:
+    return p / 2
+
+
+def test_a_name_proves_nothing_about_an_operator_from_outside() -> None:
+    """One that is called as ours is taken at its bounds, not for what ours would be."""
+    for name in ("identity", "uniform", "gaussian", "regions"):
+        outside = Certificate.from_native(half, name=name)
+        for made in (mixture([outside], [1]), product(outside, outside), compose(outside, outside)):
+            assert made.lower(0.9) <= 0.45
+            assert "note" in made.describe()
+
+
+def test_an_identity_with_a_charge_is_none() -> None:
+    """Noise that is not quite its law is charged for, also where nothing is changed."""
+    part = bincp.certify(bincp.smoothing.SparseFlip(1e-40, 0.6), bincp.balls.Flips(0, 0))
+    assert part.operator.name == "identity"
+    assert part.describe()["charge"] > 0
+    for made in (mixture([part], [1]), compose(part, part)):
+        assert np.all(made.lower(P) <= part.lower(P))
+        assert np.all(made.upper(P) >= part.upper(P))
+
+
+def test_more_regions_than_a_product_takes() -> None:
+    many = bincp.certify(bincp.smoothing.SparseFlip(0.25, 0.25), bincp.balls.Flips(150_000, 0))
+    few = bincp.certify(bincp.smoothing.SparseFlip(0.1, 0.1), bincp.balls.Flips(1500, 0))
+    for part in (many, few):
+        for made in (compose(part, GAUSSIAN), product(part, SPARSE)):
+            assert np.all(made.lower(P) <= part.lower(P) * (1 + 1e-12))

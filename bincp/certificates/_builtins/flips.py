@@ -32,9 +32,12 @@ Offsets = tuple[int, int, int]
 Weights = tuple[Fraction, Fraction, Fraction]
 
 
-def _masses(smoothing: Any, ball: Any) -> Masses:
-    """Return the masses of the regions of a pair, for products and mixtures of certificates."""
-    regions = _regions_of(smoothing, ball)
+def _masses(smoothing: Any, ball: Any) -> Masses | None:
+    """Return the masses of the regions of a pair, None if there are too many for products."""
+    try:
+        regions = _regions_of(smoothing, ball)
+    except ValueError:
+        return None
     return Masses(regions.clean, regions.perturbed, regions.slack, regions.tiny)
 
 
