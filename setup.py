@@ -35,7 +35,7 @@ KERNELS = {
     "_foreign": [*OPERATORS, "certificates/foreign.c"],
     "_mixture": ["rules/mixture.c", *BINOMIAL, "numerics/normal.c"],
     "_noise": [*NOISE, "noise/splitting.c"],
-    "_operators": [*OPERATORS, "numerics/float_mode.c"],
+    "_operators": [*OPERATORS, "certificates/combined.c", "numerics/float_mode.c"],
     "_sequential": ["rules/sequential.c"],
     "_sweep": ["regression/interval_scores.c", "regression/sweep.c"],
 }

@@ -14,21 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bincp._core._operators import Operator as CompiledOperator
 from bincp.certificates import Certificate, check_rising
+from bincp.certificates._certificate import facts_of
 
 Array = npt.NDArray[np.float64]
 
-_CONVEX = {
-    "identity",
-    "uniform",
-    "regions",
-    "gaussian",
-    "laplace",
-    "tighter of laplace and uniform",
-    "exponential power",
-    "hyperbolic secant",
-}
 _MOST_PLACES = {True: 1 << 11, False: 1 << 13}  # of a convex certificate, and of another one
 _GAP = 1e-13
 _NARROWEST = 2.0**-50
@@ -49,26 +39,15 @@ def envelope(
 
     Where it is computed in steps, they are finest for the value at one place, if that is given.
     """
-    if len(certificates) == 1 and is_convex(certificates[0]):
+    if len(certificates) == 1 and facts_of(certificates[0]).convex:
         return certificates[0].lower
-    curves = [_below(one, is_convex(one), at) for one in certificates]
+    curves = [_below(one, facts_of(one).convex, at) for one in certificates]
     hull = _hull(np.concatenate([c.x for c in curves]), np.concatenate([c.y for c in curves]))
 
     def read(x: Array) -> Array:
         return np.maximum(np.interp(x, hull.x, hull.y) - _ROUNDING, 0.0)
 
     return read
-
-
-def is_convex(certificate: Certificate) -> bool:
-    """Whether `lower` is known to be convex: that of one pair of laws is.
-
-    So is the shift of a log-concave law by a distance, whose slope f(x - distance) / f(x) does not
-    fall as x grows. The error of drawn noise, which a charged bound pays for, shifts and clips it,
-    which keeps it convex.
-    """
-    operator = certificate.operator
-    return isinstance(operator, CompiledOperator) and operator.name in _CONVEX
 
 
 def _below(certificate: Certificate, convex: bool, at: float | None) -> Curve:

@@ -1,34 +1,12 @@
-"""Schemes, balls, shifts and certificates made again from their descriptions in JSON values."""
+"""Schemes, balls and shifts made again from their descriptions in JSON values."""
 
-import json
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
 from bincp import balls, shifts, smoothing
 from bincp.balls import Ball
-from bincp.certificates import Certificate, certify, registered
-from bincp.errors import CertificateError
 from bincp.shifts import Shift
-
-
-def certificate_described(description: dict[str, Any]) -> Certificate | None:
-    """Return the certificate of a pair that bincp knows by itself, None for any other.
-
-    The certificate of that pair must have the same description.
-    """
-    scheme, ball = scheme_of(description), ball_of(description)
-    if scheme is None or ball is None or not _is_built_in(type(scheme), type(ball)):
-        return None
-    try:
-        certificate = certify(scheme, ball)
-    except (TypeError, ValueError, CertificateError):
-        return None
-    # What later versions say beside it is no difference: the bounds are compared anyway.
-    same = json.dumps(_common(certificate.describe(), description), sort_keys=True) == json.dumps(
-        description, sort_keys=True
-    )
-    return certificate if same else None
 
 
 def scheme_of(description: dict[str, Any]) -> Any:
@@ -81,10 +59,6 @@ def _encoded(value: Any) -> Any:
     return value
 
 
-def _common(described: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in described.items() if key in stored}
-
-
 def _part(module: Any, description: dict[str, Any], name: str) -> Any:
     try:
         return _made(module, description[name])
@@ -104,7 +78,3 @@ def _made(module: Any, value: Any) -> Any:
     made = getattr(module, name)
     names = [part.name for part in fields(made) if part.name in value]  # others have defaults
     return made(**{part: _made(module, value[part]) for part in names})
-
-
-def _is_built_in(scheme: type, ball: type) -> bool:
-    return any(pair[:2] == (scheme, ball) and pair[2].startswith("bincp.") for pair in registered())

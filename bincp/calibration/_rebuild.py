@@ -7,13 +7,12 @@ import numpy as np
 
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule
-from bincp.calibration._described import certificate_described
 from bincp.calibration._loss_proof import proves
 from bincp.calibration._rank_proof import ranks_allow
 from bincp.calibration._risk_fitting import risk_is_paid
 from bincp.calibration._risk_rule import RiskRule
 from bincp.calibration._sequential import SequentialRule
-from bincp.certificates import Certificate
+from bincp.certificates import Certificate, described
 
 # Bounds may differ by rounding between versions and platforms.
 _TOLERANCE = 1e-9
@@ -22,18 +21,19 @@ _TOLERANCE = 1e-9
 def certificate_of(rule: DecisionRule | ClassRules | RiskRule) -> Certificate | None:
     """Return the certificate that a rule was made with, None if it cannot be known.
 
-    It is known where the description names a pair of classes of bincp with their parameters, and
-    the certificate of that pair has the same description and the same value at p.
+    It is known where the description names a pair of classes of bincp with their parameters, or
+    how it was made of such certificates, and the certificate that is made again has the same
+    description and the same value at p.
 
     Raises
     ------
     ValueError
-        If the certificate of the pair proves less than the rule took from it, or the losses or
+        If that certificate proves less than the rule took from it, or the losses or
         ranks of the mixture correction do not allow the test.
     """
     rules: Sequence[DecisionRule | RiskRule]
     rules = rule.made if isinstance(rule, ClassRules) else [rule]
-    certificate = certificate_described(rules[0].certificate)
+    certificate = described(rules[0].certificate)
     if certificate is None:
         return None
     worst = rules[0].settings.worst(certificate)

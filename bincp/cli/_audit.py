@@ -17,8 +17,9 @@ from bincp.cli._arguments import (
     OUTPUTS,
     SPECS,
     UsageError,
+    add_ball_argument,
     add_command,
-    add_spec_arguments,
+    add_smoothing_argument,
     as_usage,
     integer,
     level,
@@ -45,7 +46,8 @@ def add_audit(commands: Any) -> None:
         "      --ball flips:additions=0,deletions=1 flips:additions=1,deletions=0 \\\n"
         f"      --covered 931 1000 --delta 0.05\n\n{SPECS}\n\n{OUTPUTS}",
     )
-    add_spec_arguments(parser, several=True)
+    add_smoothing_argument(parser)
+    add_ball_argument(parser, several=True)
     parser.add_argument(
         "--radii",
         type=radius,

@@ -11,6 +11,7 @@ from bincp._utils.arrays import as_counts
 from bincp.calibration import BinCP, MondrianBinCP
 from bincp.certificates import Certificate, certify
 from bincp.cli._arguments import (
+    CERTIFICATES,
     DEPARTURES,
     OUTPUTS,
     SPECS,
@@ -25,6 +26,8 @@ from bincp.cli._arguments import (
     add_spec_arguments,
     as_usage,
     bound_options,
+    certificate_name,
+    check_spec,
     integer,
     level,
     threshold,
@@ -55,7 +58,7 @@ def add_calibrate(commands: Any) -> None:
         "      --ball l2:r=0.12 --n-classes 10 --out rule.json\n"
         "  bincp calibrate scores.npy --labels labels.npy \\\n"
         "      --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 --out rule.json\n\n"
-        f"{SPECS}\n\n{OUTPUTS}",
+        f"{SPECS}\n\n{CERTIFICATES}\n\n{OUTPUTS}",
     )
     parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file, or run")
     parser.add_argument(
@@ -108,9 +111,10 @@ def add_calibrate(commands: Any) -> None:
 
 def _calibrate(arguments: argparse.Namespace) -> Report:
     options = {name: getattr(arguments, name) for name in _OPTIONS}
+    check_spec(arguments, arguments.ball)
     with as_usage():
         options |= bound_options(arguments)
-        certificate = certify(arguments.smoothing, arguments.ball)
+        certificate = arguments.certificate or certify(arguments.smoothing, arguments.ball)
         rule = BinCP(certificate, **options)
     target = output_file(arguments.out, [arguments.scores, arguments.labels])
     points = _run_points(arguments, certificate) if is_run(arguments.scores) else _points(arguments)
@@ -129,7 +133,7 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
         data, text = rule_data(rule), rule_text(rule)
     return Report(
         {**data, "out": str(arguments.out)},
-        f"{arguments.smoothing!r} against {arguments.ball!r}\n{text}\nwrote {arguments.out}",
+        f"{certificate_name(arguments, arguments.ball)}\n{text}\nwrote {arguments.out}",
     )
 
 

@@ -26,7 +26,7 @@
  * stream has more of its own: 64 is added for the words that choose a category, 128 for the second
  * word of an element, 16 for the third and, with 128, the fourth. Integer noise, which chooses no
  * category, adds 64, 128 and 192 for the words that decide ties, 32 and 48 for the words that round
- * inputs off the grid. So numbers stay below 16; those from 9 on are free. */
+ * inputs off the grid. So numbers stay below 16; those from 12 on are free. */
 typedef enum bincp_noise_stream {
     BINCP_STREAM_CALIBRATION = 0,
     BINCP_STREAM_TEST = 1,
@@ -36,7 +36,10 @@ typedef enum bincp_noise_stream {
     BINCP_STREAM_TEST_RADIUS = 5,
     BINCP_STREAM_TUNING = 6, /* points on which p, tau and the like are chosen */
     BINCP_STREAM_TUNING_SCORE = 7,
-    BINCP_STREAM_TUNING_RADIUS = 8
+    BINCP_STREAM_TUNING_RADIUS = 8,
+    BINCP_STREAM_CALIBRATION_SELECTION = 9, /* which elements of an input get noise */
+    BINCP_STREAM_TEST_SELECTION = 10,
+    BINCP_STREAM_TUNING_SELECTION = 11
 } bincp_noise_stream;
 
 typedef struct bincp_noise_key {

@@ -541,7 +541,7 @@ def test_the_command_line_plans_with_every_shift(text, shift, capsys):
         ("--shift", "kl:size=1", "kl takes rho, each once, got 'size=1'"),
         ("--shift", "kl", "kl needs rho, got 'kl'"),
         ("--shift", "kl:rho=-1", "`rho` must be at least 0"),
-        ("--shift", "levy-prokhorov:rho=0,ball=box:r=1", "unknown ball 'box'"),
+        ("--shift", "levy-prokhorov:rho=0,ball=cube:r=1", "unknown ball 'cube'"),
         ("--label-noise", "rate:2", "`label_noise` must be None"),
         ("--label-noise", "count:x", "a value must be a number"),
         ("--poisoned", "-1", "`poisoned` must be at least 0"),

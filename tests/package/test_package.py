@@ -36,12 +36,8 @@ PUBLIC_MODULES = {
     "bincp.smoothing",
     "bincp.testing",
 }
-ROOMS = {
-    "bincp.auditing",
-    "bincp.calibration",
-    "bincp.certificates",
-    "bincp.cli",
-}  # public through `bincp` alone
+# Public through `bincp` alone, but for what bincp.certificates makes out of certificates.
+ROOMS = {"bincp.auditing", "bincp.calibration", "bincp.certificates", "bincp.cli"}
 
 PYTHON_FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
