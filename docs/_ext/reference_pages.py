@@ -46,6 +46,12 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
     ("smoothing", "Smoothing schemes", "The parameters of the noise.", {"bincp.smoothing": []}),
     ("balls", "Balls", "What the adversary may change.", {"bincp.balls": []}),
     (
+        "shifts",
+        "Shifts",
+        "How far the law of the test points may be from that of the calibration points.",
+        {"bincp.shifts": []},
+    ),
+    (
         "noise",
         "Noise",
         "Noise as a function of a key, without torch.",
@@ -81,8 +87,26 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
                 "bernstein_upper",
                 "dkw_band",
                 "get_include",
-            ]
+            ],
+            "bincp.intervals": [
+                "randomized_clopper_pearson_lower",
+                "randomized_clopper_pearson_upper",
+                "confidence_sequence_lower",
+                "confidence_sequence_upper",
+            ],
         },
+    ),
+    (
+        "regression",
+        "Regression",
+        "Sets of real labels, from predictions of noisy inputs.",
+        {"bincp.regression": []},
+    ),
+    (
+        "audit",
+        "Audit",
+        "What a plain conformal predictor keeps under attack.",
+        {"bincp": ["audit", "Audit"]},
     ),
     (
         "other_methods",
