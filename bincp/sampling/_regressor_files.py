@@ -53,10 +53,9 @@ def read(path: str | os.PathLike[str]) -> tuple[Saved, BinCP, tuple[Any, Any] | 
     except ValueError as error:
         raise ValueError(f"{path}: damaged, {error}") from None
     saved = Saved(document["score"], document["dtype"], found)
-    pair = None
-    if certificate is not None:
-        pair = scheme_of(found.certificate), ball_of(found.certificate)
-    return saved, BinCP._with_rule(found, certificate), pair
+    pair = scheme_of(found.certificate), ball_of(found.certificate)
+    known = certificate is not None and None not in pair  # one made of others names no pair
+    return saved, BinCP._with_rule(found, certificate), pair if known else None
 
 
 def _check(document: dict[str, Any]) -> None:

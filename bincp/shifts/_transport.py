@@ -10,7 +10,7 @@ from bincp.shifts._base import Shift, check_size
 
 @dataclass(frozen=True)
 class TotalVariation(Shift):
-    """Laws within a total variation of the calibration law: |Q(A) - P(A)| <= rho for every A.
+    """Laws within a total variation of the calibration law: ``|Q(A) - P(A)| <= rho`` for every A.
 
     No density is needed. A share rho of the test points may come from anywhere.
 

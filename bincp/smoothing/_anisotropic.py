@@ -32,9 +32,9 @@ class AnisotropicGaussian(Smoothing):
     -----
     The covariance may depend on the training data and on the label that is tested, but not on the
     input. Take one coordinate with standard deviation 1 at x, and 0.05 at an attacked input x' at a
-    distance of 0.1. The event |z - x'| > 0.3 has probability 0.7653 at x and 2e-9 at x', while the
-    formula promises 0.7335 with the standard deviation 1, and 0.1007 with 0.05. Without any shift,
-    noise that is 5% larger at x' can take an event from probability 0.9 down to 0.849 in 10
+    distance of 0.1. The event ``|z - x'| > 0.3`` has probability 0.7653 at x and 2e-9 at x', while
+    the formula promises 0.7335 with the standard deviation 1, and 0.1007 with 0.05. Without any
+    shift, noise that is 5% larger at x' can take an event from probability 0.9 down to 0.849 in 10
     dimensions, 0.713 in 100, and 0.0058 in 3072. So bincp has no scheme whose noise is a function
     of the input, and that the function changes little is no argument.
 

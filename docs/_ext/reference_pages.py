@@ -39,6 +39,16 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
         "What an attack inside a ball can do to a probability.",
         {
             "bincp": ["certify", "Certificate", "register", "registered"],
+            "bincp.certificates": [
+                "compose",
+                "repeat",
+                "product",
+                "mixture",
+                "hierarchical",
+                "from_privacy",
+                "from_gdp",
+                "from_tradeoff",
+            ],
             "bincp.radii": [],
             "bincp.testing": [],
         },

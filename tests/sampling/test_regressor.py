@@ -12,6 +12,7 @@ import bincp  # noqa: E402
 from bincp.adapters import as_regressor  # noqa: E402
 from bincp.balls import L1, L2  # noqa: E402
 from bincp.calibration._storage import checksum  # noqa: E402
+from bincp.certificates import compose  # noqa: E402
 from bincp.metrics import average_width, coverage  # noqa: E402
 from bincp.noise import draw  # noqa: E402
 from bincp.regression import conformity_scores, predict_sets  # noqa: E402
@@ -330,6 +331,20 @@ def test_no_change_of_a_value_passes_or_crashes(data, tmp_path):
             rule = {name: value for name, value in content["rule"].items() if name != "sha256"}
             rule["certificate"] = {**rule["certificate"], part: wrong}
             refused({**content, "rule": {**rule, "sha256": checksum(rule)}})
+
+
+def test_a_certificate_that_is_made_of_others_names_no_noise(data, tmp_path):
+    path = tmp_path / "regressor.json"
+    regressor().calibrate(*data).save(path)
+    content = json.loads(path.read_text())
+    step = bincp.certify(Gaussian(0.5), L2(0.05))
+    rule = {**content["rule"], "certificate": compose(step, step).describe()}
+    for part in (rule, content):
+        del part["sha256"]
+    content["rule"] = {**rule, "sha256": checksum(rule)}
+    path.write_text(json.dumps({**content, "sha256": checksum(content)}))
+    with pytest.raises(ValueError, match=r"regressor\.json: `smoothing` and `ball` must be given"):
+        RobustRegressor.load(path, mean)
 
 
 def test_a_given_rule_is_checked(data):
