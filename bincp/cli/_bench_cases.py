@@ -282,6 +282,10 @@ def _sparse(scheme: smoothing.SparseFlip, ball: balls.Flips) -> Expression:
     )
 
 
+def _of_attributes(scheme: smoothing.GraphFlip, ball: balls.Flips) -> Expression:
+    return _sparse(scheme.attributes, ball)
+
+
 def _binomial(n: int, p: float) -> Array:
     k = np.arange(n + 1)
     masses: Array = special.binom(n, k) * p**k * (1 - p) ** (n - k)
@@ -373,6 +377,12 @@ CASES = tuple(
         (smoothing.Deletion(0.9), balls.EditDistance(2), "clip(p - shift, 0, 1)", _deletion),
         (_FLIPS, _FEW, "interp on cumulative masses", _sparse),
         (
+            smoothing.GraphFlip(2810, 2879, attributes=_FLIPS),
+            _FEW,
+            "interp on cumulative masses",
+            _of_attributes,
+        ),
+        (
             smoothing.CategoricalFlip(5, 0.1, 0.2),
             balls.CategoricalFlips(2, 2, 1),
             "interp on cumulative masses",
@@ -390,8 +400,8 @@ CASES = tuple(
 
 BOX_MULLER = NoiseCase(smoothing.Gaussian(0.25))
 
-NOT_DRAWN = (smoothing.MessageInterception, smoothing.Partition)
-"""Schemes without a sampler."""
+NOT_DRAWN = (smoothing.MessageInterception, smoothing.Partition, smoothing.GraphFlip)
+"""Schemes without a sampler, or with one of their own."""
 
 NOISE_CASES = (
     *(NoiseCase(case.smoothing) for case in CASES if not isinstance(case.smoothing, NOT_DRAWN)),
