@@ -29,15 +29,16 @@ OPERATORS = [
     "certificates/operators.c",
 ]
 KERNELS = {
-    "_binomial": BINOMIAL,
+    "_binomial": [*BINOMIAL, "numerics/confidence.c"],
     "_capi": [*OPERATORS, *COUNTING, *BINOMIAL, *NOISE, "api/capi.c"],
     "_count": COUNTING,
     "_foreign": [*OPERATORS, "certificates/foreign.c"],
     "_graph_noise": ["noise/graph.c"],
     "_mixture": ["rules/mixture.c", *BINOMIAL, "numerics/normal.c"],
     "_noise": [*NOISE, "noise/splitting.c"],
-    "_operators": [*OPERATORS, "numerics/float_mode.c"],
+    "_operators": [*OPERATORS, "certificates/combined.c", "numerics/float_mode.c"],
     "_sequential": ["rules/sequential.c"],
+    "_sweep": ["regression/interval_scores.c", "regression/sweep.c"],
 }
 
 DEBUG, TRACE, ANNOTATE, NO_CLONES = (

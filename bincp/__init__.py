@@ -40,10 +40,22 @@ methods) are for one thread at a time, as matplotlib is.
 
 from bincp._utils import interrupt as _interrupt  # noqa: F401  # isort: skip  # before the others
 
-from bincp import balls, metrics, noise, plots, radii, scores, smoothing, testing
+from bincp import (
+    balls,
+    metrics,
+    noise,
+    plots,
+    radii,
+    regression,
+    scores,
+    shifts,
+    smoothing,
+    testing,
+)
 from bincp._core._capi import API as _C_API  # noqa: F401  # BINCP_API_CAPSULE of bincp/bincp.h
 from bincp._utils.include import get_include
 from bincp._utils.version import __version__ as __version__
+from bincp.auditing import Audit, audit
 from bincp.calibration import (
     BinCP,
     Counts,
@@ -77,6 +89,7 @@ from bincp.intervals import (
 )
 
 __all__ = [
+    "Audit",
     "BinCP",
     "Certificate",
     "CertificateABIError",
@@ -91,6 +104,7 @@ __all__ = [
     "Sweep",
     "SweepRow",
     "TrivialSetWarning",
+    "audit",
     "balls",
     "bernstein_lower",
     "bernstein_upper",
@@ -112,7 +126,9 @@ __all__ = [
     "radii",
     "register",
     "registered",
+    "regression",
     "scores",
+    "shifts",
     "smoothing",
     "sweep",
     "testing",

@@ -15,18 +15,27 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, as_probabilities, where
 from bincp._utils.bisection import last_double
 from bincp._utils.levels import Level, check_level
 from bincp._utils.validation import MAX_COUNT, check_flag
 from bincp.balls import Ball
 from bincp.certificates import Certificate, as_certificate, certify
 from bincp.errors import AbstentionWarning
-from bincp.intervals import clopper_pearson_lower, clopper_pearson_upper
+from bincp.intervals import (
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+    confidence_sequence_lower,
+    confidence_sequence_upper,
+    randomized_clopper_pearson_lower,
+    randomized_clopper_pearson_upper,
+)
 from bincp.smoothing import Smoothing
 
 __all__ = [
@@ -43,6 +52,13 @@ ABSTAIN = -1
 
 BallFamily = Callable[[float], Ball]
 """A function of the radius that makes the ball, such as ``bincp.balls.L2``."""
+
+_BOUNDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "clopper-pearson": (clopper_pearson_lower, clopper_pearson_upper),
+    "randomized": (randomized_clopper_pearson_lower, randomized_clopper_pearson_upper),
+    "sequence": (confidence_sequence_lower, confidence_sequence_upper),
+}
+"""The lower and the upper bound of each name, on successes, trials and a level."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,6 +159,8 @@ def certified_labels(
     *,
     alpha: Level = 0.001,
     multiclass: bool = False,
+    bound: str = "clopper-pearson",
+    uniform: ArrayLike | None = None,
 ) -> CertifiedLabels:
     """Return labels with the radii within which they are certified: CERTIFY of Cohen et al.
 
@@ -167,6 +185,14 @@ def certified_labels(
         Bound the probability of each other label as well, all K at level ``alpha / K``. Else one
         rival is taken to have the whole rest. True gives a larger radius where several labels share
         the rest, and a smaller one where one label has it all.
+    bound : {"clopper-pearson", "randomized", "sequence"}, optional
+        The confidence bound on a probability, of `bincp.intervals`. "randomized" is never worse
+        than that of Clopper and Pearson, and needs `uniform`. "sequence" holds at any time: votes
+        of an input may be drawn until it is certified, so its rows may have different numbers of
+        votes.
+    uniform : float array (n,), optional
+        For "randomized": a number in [0, 1] for each input, drawn uniformly, once, and
+        independently of the votes.
 
     Returns
     -------
@@ -184,8 +210,9 @@ def certified_labels(
     TypeError
         If counts are not integers, or another argument has a wrong type.
     ValueError
-        If counts have a wrong shape, are negative, do not add up to one number of draws, or are
-        the same array as the ones that select; or `alpha` is out of range.
+        If counts have a wrong shape, are negative, do not add up to one number of draws (but for
+        "sequence"), or are the same array as the ones that select; if `alpha` is out of range, or
+        `bound` or `uniform` wrong.
 
     See Also
     --------
@@ -217,7 +244,7 @@ def certified_labels(
     """
     if not callable(ball):
         raise TypeError(f"`ball` must be callable, from a radius to a ball, got {ball!r}")
-    bounds = _bound(selection_counts, counts, alpha, multiclass)
+    bounds = _bound(selection_counts, counts, alpha, multiclass, bound, uniform)
     # Inputs with equal counts share a radius, and there are few counts.
     own = bounds.own.tolist()
     rival = [None] * len(own) if bounds.rival is None else bounds.rival.tolist()
@@ -235,6 +262,8 @@ def is_certified(
     *,
     alpha: Level = 0.001,
     multiclass: bool = False,
+    bound: str = "clopper-pearson",
+    uniform: ArrayLike | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Return for which inputs the label is certified over one perturbation ball.
 
@@ -249,7 +278,7 @@ def is_certified(
         Votes that bound its probability, of draws that are independent of the selection.
     certificate : Certificate
         Certificate for the noise that the votes were drawn with and the ball to defend against.
-    alpha, multiclass
+    alpha, multiclass, bound, uniform
         As in `certified_labels`.
 
     Returns
@@ -285,7 +314,7 @@ def is_certified(
     array([ True, False])
     """
     as_certificate(certificate)
-    bounds = _bound(selection_counts, counts, alpha, multiclass)
+    bounds = _bound(selection_counts, counts, alpha, multiclass, bound, uniform)
     most = 0.5 if bounds.rival is None else certificate.inverse().upper(bounds.rival)
     return np.asarray(certificate.lower(bounds.own) > most)
 
@@ -351,10 +380,15 @@ class _Bounds:
 
 
 def _bound(
-    selection_counts: ArrayLike, counts: ArrayLike, alpha: Level, multiclass: bool
+    selection_counts: ArrayLike,
+    counts: ArrayLike,
+    alpha: Level,
+    multiclass: bool,
+    bound: str,
+    uniform: ArrayLike | None,
 ) -> _Bounds:
     selection = _as_votes("selection_counts", selection_counts)
-    votes = _as_votes("counts", counts)
+    votes = _as_votes("counts", counts, uneven=bound == "sequence")
     if votes.shape != selection.shape:
         raise ValueError(f"`counts` must have shape {selection.shape}, got {votes.shape}")
     given = as_array("counts", counts), as_array("selection_counts", selection_counts)
@@ -363,19 +397,43 @@ def _bound(
             "`counts` must be votes of other draws than `selection_counts`, got the same array"
         )
     check_flag("multiclass", multiclass)
-    n_draws, n_labels = int(votes[0].sum()), votes.shape[1]
+    n_draws, n_labels = votes.sum(axis=1), votes.shape[1]
     level = check_level("alpha", alpha) / (n_labels if multiclass else 1)
-    _warn_if_always_abstaining(votes, level, "alpha / K" if multiclass else "alpha", stacklevel=4)
+    lower, upper = _bound_functions(bound, uniform, len(votes))
+    if bound == "clopper-pearson":
+        n_draws = n_draws[0]  # all bounds at once are quicker for one number
+        what = "alpha / K" if multiclass else "alpha"
+        _warn_if_always_abstaining(votes, level, what, stacklevel=4)
     labels = selection.argmax(axis=1)
     rows = np.arange(len(labels))
-    own = np.asarray(clopper_pearson_lower(votes[rows, labels], n_draws, level))
+    own = np.asarray(lower(votes[rows, labels], n_draws, level))
     if not multiclass:
         return _Bounds(labels, own, None)
     others = votes.copy()
     others[rows, labels] = 0
-    rival = np.asarray(clopper_pearson_upper(others.max(axis=1), n_draws, level))
+    rival = np.asarray(upper(others.max(axis=1), n_draws, level))
     left = np.minimum(np.nextafter(1 - own, np.inf), 1.0)  # rounded up
     return _Bounds(labels, own, np.minimum(rival, left))
+
+
+def _bound_functions(
+    bound: object, uniform: ArrayLike | None, n: int
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the lower and the upper bound on successes, trials and a level."""
+    if not isinstance(bound, str) or bound not in _BOUNDS:
+        raise ValueError(f"`bound` must be one of {', '.join(_BOUNDS)}, got {bound!r}")
+    lower, upper = _BOUNDS[bound]
+    if (uniform is not None) != (bound == "randomized"):
+        raise TypeError(
+            "`uniform` must be given for bound='randomized', and only then, "
+            f"got {type(uniform).__name__} with {bound!r}"
+        )
+    if uniform is None:
+        return lower, upper
+    u = as_probabilities("uniform", uniform)
+    if u.shape != (n,):
+        raise ValueError(f"`uniform` must have shape ({n},), got {u.shape}")
+    return partial(lower, uniform=u), partial(upper, uniform=u)
 
 
 def _largest_radius(
@@ -394,14 +452,18 @@ def _largest_radius(
 # ---- arguments -----------------------------------------------------------------------------------
 
 
-def _as_votes(name: str, counts: ArrayLike) -> npt.NDArray[np.int64]:
+def _as_votes(name: str, counts: ArrayLike, *, uneven: bool = False) -> npt.NDArray[np.int64]:
+    """Return votes (n, K), of rows with equally many unless `uneven`."""
     votes = as_counts(name, counts, high=MAX_COUNT)
     if votes.ndim != 2 or votes.size == 0:
         raise ValueError(f"`{name}` must have shape (n, K) and not be empty, got {votes.shape}")
     draws = votes.sum(axis=1)
-    if draws[0] == 0 or draws[0] > MAX_COUNT:
-        raise ValueError(f"`{name}` must have 1 to {MAX_COUNT} votes a row, got {draws[0]}")
-    other = draws != draws[0]
+    bad = (draws == 0) | (draws > MAX_COUNT)
+    if bad.any():
+        raise ValueError(
+            f"`{name}` must have 1 to {MAX_COUNT} votes a row, got {draws[bad][0]} {where(bad)}"
+        )
+    other = (draws != draws[0]) & (not uneven)
     if other.any():
         raise ValueError(
             f"`{name}` must have one vote a draw and equally many draws a row, got rows of "

@@ -1,7 +1,8 @@
 """Measures of prediction sets: coverage and size.
 
-Sets are boolean arrays (n, K), labels integers (n,) in [0, K). A measurement on a sample differs
-from the average: with n test points the standard error of the coverage is about
+Sets are boolean arrays (n, K), labels integers (n,) in [0, K). Where a function says so, sets of
+real labels are taken, too: `bincp.regression.IntervalSets`, with real labels (n,). A measurement on
+a sample differs from the average: with n test points the standard error of the coverage is about
 ``sqrt(coverage (1 - coverage) / n)``, beside the spread over calibration sets. `coverage_interval`
 bounds the first exactly.
 """
@@ -20,6 +21,7 @@ from bincp.intervals import clopper_pearson_lower, clopper_pearson_upper
 
 __all__ = [
     "average_set_size",
+    "average_width",
     "class_conditional_coverage",
     "coverage",
     "coverage_interval",
@@ -33,14 +35,24 @@ __all__ = [
 Sets: TypeAlias = npt.NDArray[np.bool_]
 
 
-def coverage(sets: ArrayLike, labels: ArrayLike) -> float:
+@runtime_checkable
+class RealSets(Protocol):
+    """The part of `bincp.regression.IntervalSets` that metrics need."""
+
+    @property
+    def n_pieces(self) -> npt.NDArray[np.int64]: ...
+    def contains(self, y: ArrayLike) -> npt.NDArray[np.bool_]: ...
+    def widths(self) -> npt.NDArray[np.float64]: ...
+
+
+def coverage(sets: ArrayLike | RealSets, labels: ArrayLike) -> float:
     """Return the share of the points whose set holds their label.
 
     Parameters
     ----------
-    sets : bool array (n, K)
-    labels : array-like (n,) of int, or Run
-        In [0, K). Or a run of `bincp.sampling.run` that has labels.
+    sets : bool array (n, K) or IntervalSets
+    labels : array-like (n,) of int, or of finite real numbers with IntervalSets, or Run
+        Integers in [0, K). Or a run of `bincp.sampling.run` that has labels.
 
     Returns
     -------
@@ -59,7 +71,17 @@ def coverage(sets: ArrayLike, labels: ArrayLike) -> float:
     >>> from bincp.metrics import coverage
     >>> coverage([[True, True, False], [False, True, False]], [0, 2])
     0.5
+    >>> from bincp.regression import IntervalSets
+    >>> coverage(IntervalSets.from_ends([[0.0], [1.0]], [[2.0], [3.0]], 1), [2.0, 0.5])
+    0.5
     """
+    if isinstance(sets, RealSets):
+        _check_some(sets)
+        if np.shape(labels) != sets.n_pieces.shape:
+            raise ValueError(
+                f"`labels` must have shape {sets.n_pieces.shape}, got {np.shape(labels)}"
+            )
+        return float(sets.contains(labels).mean())
     return float(_covered(_as_sets(sets), labels).mean())
 
 
@@ -139,6 +161,39 @@ def average_set_size(sets: ArrayLike) -> float:
     return float(_as_sets(sets).sum(axis=1).mean())
 
 
+def average_width(sets: RealSets) -> float:
+    """Return the mean total length of sets of real labels.
+
+    Parameters
+    ----------
+    sets : IntervalSets
+
+    Returns
+    -------
+    float
+        At least 0, in the units of the labels; infinite where a set is unbounded. An empty set has
+        the width 0.
+
+    Raises
+    ------
+    TypeError
+        If the sets are no `bincp.regression.IntervalSets`.
+    ValueError
+        If there are none.
+
+    Examples
+    --------
+    >>> from bincp.metrics import average_width
+    >>> from bincp.regression import IntervalSets
+    >>> average_width(IntervalSets.from_ends([[0.0], [1.0]], [[2.0], [4.0]], 1))
+    2.5
+    """
+    if not isinstance(sets, RealSets):
+        raise TypeError(f"`sets` must be IntervalSets, got {type(sets).__name__}")
+    _check_some(sets)
+    return float(sets.widths().mean())
+
+
 def singleton_rate(sets: ArrayLike) -> float:
     """Return the share of the sets that hold exactly one label.
 
@@ -165,12 +220,12 @@ def singleton_rate(sets: ArrayLike) -> float:
     return float((_as_sets(sets).sum(axis=1) == 1).mean())
 
 
-def empty_rate(sets: ArrayLike) -> float:
+def empty_rate(sets: ArrayLike | RealSets) -> float:
     """Return the share of the sets that hold no label.
 
     Parameters
     ----------
-    sets : bool array (n, K)
+    sets : bool array (n, K) or IntervalSets
 
     Returns
     -------
@@ -188,6 +243,9 @@ def empty_rate(sets: ArrayLike) -> float:
     >>> empty_rate([[True, True, False], [False, False, False]])
     0.5
     """
+    if isinstance(sets, RealSets):
+        _check_some(sets)
+        return float((sets.n_pieces == 0).mean())
     return float((~_as_sets(sets).any(axis=1)).mean())
 
 
@@ -466,6 +524,11 @@ def _covered(members: npt.NDArray[np.bool_], labels: ArrayLike) -> npt.NDArray[n
     if y.shape != (len(members),):
         raise ValueError(f"`labels` must have shape {(len(members),)}, got {y.shape}")
     return members[np.arange(len(y)), y]
+
+
+def _check_some(sets: RealSets) -> None:
+    if len(sets.n_pieces) == 0:
+        raise ValueError("`sets` must hold at least one set, got none")
 
 
 def _as_sets(sets: ArrayLike) -> npt.NDArray[np.bool_]:

@@ -415,6 +415,7 @@ def noise_cases() -> Iterator[tuple[Any, list[np.ndarray]]]:
     yield from flip_cases(rng)
     yield from splitting_cases(rng)
     yield from ablation_cases(rng)
+    yield from transformed_cases(rng)
 
 
 def flip_cases(rng: np.random.Generator) -> Iterator[tuple[Any, list[np.ndarray]]]:
@@ -456,6 +457,19 @@ def ablation_cases(rng: np.random.Generator) -> Iterator[tuple[Any, list[np.ndar
     tokens[np.arange(15) >= np.array([[15], [9], [0]])] = 0
     for chance in (0, 0.35, 0.9, 1):
         yield s.Deletion(chance), [tokens]
+
+
+def transformed_cases(rng: np.random.Generator) -> Iterator[tuple[Any, list[np.ndarray]]]:
+    """Yield schemes of selected rows, of transformations, of words, and of a covariance."""
+    images = [rng.random(shape) for shape in ((3, 4, 5), (2, 3, 6, 4))]
+    for scheme in (s.Hierarchical(s.Gaussian(0.25), q=0.8), s.Translation(2), s.Brightness(0.2)):
+        yield scheme, images
+    yield s.Staircase(k=4, ratio=0.5), [rng.integers(4, size=shape) for shape in ((3, 5), (2, 31))]
+    for scheme in (
+        s.AnisotropicGaussian([0.5, 2, 1]),
+        s.AnisotropicGaussian(covariance=[[1, 0.5, 0], [0.5, 1, 0], [0, 0, 2]]),
+    ):
+        yield scheme, [rng.standard_normal((4, 3))]
 
 
 def all_noise() -> Entries:

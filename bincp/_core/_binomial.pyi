@@ -28,3 +28,18 @@ def cp_upper_many(
     eta: npt.NDArray[np.float64],
     out: npt.NDArray[np.float64],
 ) -> None: ...
+def randomized_many(
+    s: npt.NDArray[np.int64],
+    m: npt.NDArray[np.int64],
+    eta: npt.NDArray[np.float64],
+    u: npt.NDArray[np.float64],
+    lower: bool,
+    out: npt.NDArray[np.float64],
+) -> None: ...
+def sequence_many(
+    s: npt.NDArray[np.int64],
+    m: npt.NDArray[np.int64],
+    eta: npt.NDArray[np.float64],
+    lower: bool,
+    out: npt.NDArray[np.float64],
+) -> None: ...

@@ -13,6 +13,12 @@ cdef extern from "numerics/binomial.h" nogil:
     const double BINCP_CP_STEP
     const double BINCP_CP_STEP_ETA
 
+cdef extern from "numerics/confidence.h" nogil:
+    double bincp_randomized_lower(int64_t s, int64_t m, double u, double eta)
+    double bincp_randomized_upper(int64_t s, int64_t m, double u, double eta)
+    double bincp_sequence_lower(int64_t s, int64_t m, double eta)
+    double bincp_sequence_upper(int64_t s, int64_t m, double eta)
+
 CP_STEP = BINCP_CP_STEP
 CP_STEP_ETA = BINCP_CP_STEP_ETA
 
@@ -85,6 +91,44 @@ def cp_upper_many(
     with nogil:
         for i in range(out.shape[0]):
             out[i] = bincp_cp_upper(s[i], m[i], eta[i])
+
+
+def randomized_many(
+    const int64_t[::1] s,
+    const int64_t[::1] m,
+    const double[::1] eta,
+    const double[::1] u,
+    bint lower,
+    double[::1] out,
+):
+    """Write the randomised Clopper-Pearson bounds of s[i] of m[i]; all arrays have one length."""
+    cdef Py_ssize_t i
+    _check_lengths(s.shape[0], m.shape[0], eta.shape[0], out.shape[0])
+    _check_lengths(s.shape[0], u.shape[0], u.shape[0], out.shape[0])
+    with nogil:
+        for i in range(out.shape[0]):
+            if lower:
+                out[i] = bincp_randomized_lower(s[i], m[i], u[i], eta[i])
+            else:
+                out[i] = bincp_randomized_upper(s[i], m[i], u[i], eta[i])
+
+
+def sequence_many(
+    const int64_t[::1] s,
+    const int64_t[::1] m,
+    const double[::1] eta,
+    bint lower,
+    double[::1] out,
+):
+    """Write the bounds that hold at all times for s[i] of m[i]; all arrays have one length."""
+    cdef Py_ssize_t i
+    _check_lengths(s.shape[0], m.shape[0], eta.shape[0], out.shape[0])
+    with nogil:
+        for i in range(out.shape[0]):
+            if lower:
+                out[i] = bincp_sequence_lower(s[i], m[i], eta[i])
+            else:
+                out[i] = bincp_sequence_upper(s[i], m[i], eta[i])
 
 
 cdef int _check_table(Py_ssize_t length, int64_t m) except -1:

@@ -70,6 +70,7 @@ cdef extern from "certificates/steps.h":
     ctypedef struct bincp_steps:
         double levels
         double steps
+    double bincp_steps_lower(double p, const void *params) nogil
 
 
 cdef extern from "certificates/operators.h":
@@ -102,6 +103,25 @@ cdef extern from "certificates/operators.h":
     bincp_operator bincp_operator_sparse(
         size_t additions, size_t deletions, double p_plus, double p_minus, void *storage,
         double *workspace) nogil
+
+
+cdef extern from "certificates/combined.h":
+    ctypedef struct bincp_chain:
+        const bincp_operator *const *parts
+        size_t n_parts
+        size_t rounds
+    ctypedef struct bincp_best:
+        const bincp_operator *const *parts
+        size_t n_parts
+    ctypedef struct bincp_hierarchy:
+        const bincp_operator *of
+        double below
+        double above
+        double rest_hi
+        double rest_lo
+    bincp_operator bincp_operator_chain(const bincp_chain *chain) nogil
+    bincp_operator bincp_operator_best(const bincp_best *best) nogil
+    bincp_operator bincp_operator_hierarchy(const bincp_hierarchy *hierarchy) nogil
 
 
 cdef int check_float_mode() except -1:
@@ -314,6 +334,77 @@ def charged(Operator of not None, double delta):
     (<bincp_charge *> op.storage)[0] = bincp_charge(of.ptr[0], delta)
     op.own = bincp_operator_charged(<const bincp_charge *> op.storage)
     return op
+
+
+cdef class CombinedOperator(Operator):
+    """Bounds that are made of those of other operators."""
+
+    cdef tuple parts  # what the storage points to
+
+
+cdef CombinedOperator combined(parts, size_t size):
+    """Return an identity with ``size`` bytes of storage, and pointers to the parts behind them."""
+    cdef CombinedOperator op = CombinedOperator()
+    cdef Operator part
+    op.parts = tuple(parts)
+    op.storage = allocate(size + len(op.parts) * sizeof(void *))
+    cdef const bincp_operator **pointers = <const bincp_operator **> (<char *> op.storage + size)
+    for i, part in enumerate(op.parts):
+        pointers[i] = part.ptr
+    return op
+
+
+def chain(parts, size_t rounds):
+    """Return the bounds of one operator after the other, all of them ``rounds`` times."""
+    cdef CombinedOperator op = combined(parts, sizeof(bincp_chain))
+    cdef bincp_chain *own = <bincp_chain *> op.storage
+    own.parts = <const bincp_operator *const *> (own + 1)
+    own.n_parts, own.rounds = len(op.parts), rounds
+    op.own = bincp_operator_chain(own)
+    return op
+
+
+def best(parts):
+    """Return the best bounds of one operator or more that all hold."""
+    cdef CombinedOperator op = combined(parts, sizeof(bincp_best))
+    if not op.parts:
+        raise ValueError("`parts` must not be empty")
+    cdef bincp_best *own = <bincp_best *> op.storage
+    own.parts = <const bincp_operator *const *> (own + 1)
+    own.n_parts = len(op.parts)
+    op.own = bincp_operator_best(own)
+    return op
+
+
+def hierarchy(Operator of not None, double below, double above, double rest_hi, double rest_lo):
+    """Return the bounds of noise in two levels; see csrc/certificates/combined.h."""
+    cdef CombinedOperator op = combined((of,), sizeof(bincp_hierarchy))
+    (<bincp_hierarchy *> op.storage)[0] = bincp_hierarchy(of.ptr, below, above, rest_hi, rest_lo)
+    op.own = bincp_operator_hierarchy(<const bincp_hierarchy *> op.storage)
+    return op
+
+
+_SHIFTS = {"gaussian": BINCP_GAUSSIAN, "laplace": BINCP_LAPLACE, "uniform": BINCP_UNIFORM}
+
+
+def shift_of(Operator of not None):
+    """Return (name, shift) of the shift of one quantile function, None for every other operator."""
+    if type(of) is not Operator or of.name not in _SHIFTS:
+        return None
+    return of.name, (<const double *> of.storage)[0]
+
+
+def shifted(str name, double shift):
+    """Return the operator of one of these shifts; ``shift`` >= 0 must have been rounded up."""
+    return shift_operator(_SHIFTS[name], shift)
+
+
+def steps_of(Operator of not None):
+    """Return (levels, steps) of the bounds of counts, None for every other operator."""
+    if of.own.lower != bincp_steps_lower:
+        return None
+    cdef const bincp_steps *move = <const bincp_steps *> of.own.params
+    return move.levels, move.steps
 
 
 def regions(const double[::1] clean, const double[::1] perturbed, double slack, double tiny):

@@ -2,5 +2,6 @@
 
 from bincp._models._as_model import ModelLike as ModelLike
 from bincp._models._as_model import as_model
+from bincp._models._as_regressor import as_regressor
 
-__all__ = ["as_model"]
+__all__ = ["as_model", "as_regressor"]

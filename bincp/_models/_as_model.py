@@ -98,7 +98,7 @@ def as_model(
         return _of_function(estimator, outputs, classes)
     if _is_module(estimator):
         return _of_torch(estimator, outputs, classes)
-    if _has_base(estimator, "art.estimators.", "BaseEstimator"):
+    if has_base(estimator, "art.estimators.", "BaseEstimator"):
         return _of_art(estimator, outputs, classes)
     if callable(getattr(estimator, "predict_proba", None)) and not isinstance(estimator, type):
         return _of_sklearn(estimator, outputs, classes)
@@ -106,7 +106,7 @@ def as_model(
         return _of_torch(estimator, outputs, classes)
     raise TypeError(
         "`model` must be a torch module or a callable, a scikit-learn classifier with "
-        f"predict_proba, or an ART classifier, got {_shown(estimator)}"
+        f"predict_proba, or an ART classifier, got {shown(estimator)}"
     )
 
 
@@ -161,9 +161,9 @@ def _of_function(
     function: Any, outputs: Outputs | None, classes: Sequence[Any] | None
 ) -> _ArrayModel:
     if not callable(function):
-        raise TypeError(f"`estimator` must be callable with arrays=True, got {_shown(function)}")
+        raise TypeError(f"`estimator` must be callable with arrays=True, got {shown(function)}")
     _refuse_classes(classes, function)
-    return _ArrayModel(_shown(function), function, outputs or "logits")
+    return _ArrayModel(shown(function), function, outputs or "logits")
 
 
 def _of_sklearn(
@@ -180,14 +180,14 @@ def _of_sklearn(
 
 def _of_art(estimator: Any, outputs: Outputs | None, classes: Sequence[Any] | None) -> _ArrayModel:
     name = type(estimator).__name__
-    if not _has_base(estimator, "art.estimators.classification", "ClassifierMixin"):
+    if not has_base(estimator, "art.estimators.classification", "ClassifierMixin"):
         raise TypeError(f"`estimator` must be an ART classifier, got {name}")
-    if _has_base(estimator, "art.estimators.certification", "RandomizedSmoothingMixin"):
+    if has_base(estimator, "art.estimators.certification", "RandomizedSmoothingMixin"):
         raise ValueError(
             f"`estimator` must not add noise itself, got {name}: pass the classifier that it wraps"
         )
     columns = None
-    if _has_base(estimator, "art.estimators.classification", "ScikitlearnClassifier"):
+    if has_base(estimator, "art.estimators.classification", "ScikitlearnClassifier"):
         if not estimator.postprocessing_defences:
             known: Outputs = "logits" if estimator.use_logits else "probabilities"
             outputs = _check_known(outputs, known, f"{name}.predict")
@@ -270,21 +270,21 @@ def _refuse_classes(classes: object, estimator: object) -> None:
     if classes is not None:
         raise ValueError(
             f"`classes` must be None for an estimator without classes_, got {classes!r} for "
-            f"{_shown(estimator)}"
+            f"{shown(estimator)}"
         )
 
 
 def _is_module(value: object) -> bool:
-    return _has_base(value, "torch.nn", "Module")
+    return has_base(value, "torch.nn", "Module")
 
 
-def _has_base(value: object, module: str, name: str) -> bool:
+def has_base(value: object, module: str, name: str) -> bool:
     """Return whether a base class has this name, without importing the library of that class."""
     bases = type(value).__mro__
     return any(base.__name__ == name and base.__module__.startswith(module) for base in bases)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a short name: the repr of an ART estimator fills the screen."""
     kind = type(value)
     if kind.__module__ == "builtins" and not callable(value):

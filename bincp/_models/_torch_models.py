@@ -1,6 +1,6 @@
-"""Torch models of probabilities as models of logits."""
+"""Torch models of probabilities as models of logits, and of predictions as models of columns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,3 +44,33 @@ def _logits(output: Any) -> Any:
     if not (isinstance(output, torch.Tensor) and output.ndim == 2 and output.is_floating_point()):
         return output
     return log_probabilities(output)
+
+
+class Columns(torch.nn.Module):
+    """A module whose outputs (b, q) are the columns of one model, or of several side by side.
+
+    Those that are modules keep their modes and devices, and follow those of this one.
+    """
+
+    def __init__(self, models: Sequence[Callable[[torch.Tensor], torch.Tensor]]) -> None:
+        super().__init__()
+        self.models = list(models)
+        self.held = torch.nn.ModuleList([m for m in models if isinstance(m, torch.nn.Module)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the columns of all models."""
+        columns = [_columns(model(x), len(x)) for model in self.models]
+        return columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
+
+
+def _columns(output: object, n_rows: int) -> torch.Tensor:
+    if not isinstance(output, torch.Tensor):
+        raise TypeError(f"`model` must return a tensor of predictions, got {type(output).__name__}")
+    if output.ndim not in (1, 2) or len(output) != n_rows or not output.numel():
+        raise ValueError(
+            f"`model` must return predictions of shape ({n_rows},) or ({n_rows}, q) for a batch of "
+            f"{n_rows}, got shape {tuple(output.shape)}"
+        )
+    if not output.is_floating_point():
+        raise ValueError(f"`model` must return floating-point predictions, got {output.dtype}")
+    return output[:, None] if output.ndim == 1 else output

@@ -40,7 +40,7 @@ class Estimator:
         --------
         >>> from bincp.baselines import VanillaCP
         >>> VanillaCP(alpha="0.1").get_params()
-        {'alpha': '0.1'}
+        {'alpha': '0.1', 'poisoned': 0}
         """
         given, defaults = self._given(), self._defaults()
         # A loaded object was made without its constructor, and has the attributes alone.

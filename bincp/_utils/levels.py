@@ -19,6 +19,8 @@ LEVELS = (int, float, str, Decimal, Fraction, np.integer, np.floating)
 TRUE_MIN = 5e-324
 """The smallest positive double."""
 
+_NOMINAL_SIZE = 1000
+
 _MAX_EXPONENT = 400  # power of ten, beyond that of doubles; "1e-999999999" would fill the memory
 
 
@@ -83,6 +85,16 @@ def conformal_rank(alpha: Fraction, n: int) -> int:
     which accepts every label.
     """
     return math.floor(alpha * (n + 1))
+
+
+def nominal_size(share: Fraction) -> int:
+    """Return a size n for which ``share`` is the whole number of a rank, over n + 1, if it can be.
+
+    It stands for the unknown n of a rule that must not depend on n.
+    """
+    least = max(_NOMINAL_SIZE, math.ceil(20 / share)) if share > 0 else _NOMINAL_SIZE
+    whole = share.denominator if share.denominator <= _NOMINAL_SIZE else 1
+    return whole * -(-least // whole) - 1
 
 
 def success_rank(p: Fraction, m: int) -> int:

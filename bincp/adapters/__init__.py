@@ -7,15 +7,18 @@ Toolbox (ART), or a function of NumPy arrays; `sample_scores`, `count_scores`, `
 
 Noise is added before the model sees the input: the scaling of a scikit-learn pipeline and ART's
 ``preprocessing`` and ``preprocessing_defences`` act on the noisy input, which the certificate
-requires. Noisy inputs leave the range of clean ones, and are not clipped;
-ART's ``clip_values`` bound its attacks, and its ``predict`` does not clip to them either.
+requires. `as_regressor` does the same for regressors. Noisy inputs leave the range of clean ones,
+and are not clipped; ART's ``clip_values`` bound its attacks, and its ``predict`` does not clip to
+them either.
 
 `SplitConformalClassifier` has the interface of the class of that name in MAPIE, so that code for it
-runs with robust sets.
+runs with robust sets. `noisy_outcomes` runs set predictors of other conformal libraries on noisy
+inputs, for `bincp.audit`.
 """
 
 from bincp._models import ModelLike as ModelLike
-from bincp._models import as_model
+from bincp._models import as_model, as_regressor
 from bincp.adapters._mapie import SplitConformalClassifier
+from bincp.adapters._predictors import noisy_outcomes
 
-__all__ = ["SplitConformalClassifier", "as_model"]
+__all__ = ["SplitConformalClassifier", "as_model", "as_regressor", "noisy_outcomes"]

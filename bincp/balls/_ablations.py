@@ -94,3 +94,107 @@ class EditDistance(Ball):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=MAX_COUNT))
+
+
+@dataclass(frozen=True)
+class Elements(Ball):
+    """Perturbations of at most `r` elements of an input, all of them together within a ball.
+
+    What an element is, such as a row or a pixel with all its channels, the smoothing scheme says,
+    see `bincp.smoothing.Hierarchical`.
+
+    Parameters
+    ----------
+    r : int
+        Number of elements that may change, in [0, 2^31).
+    within : Ball
+        The ball that holds the whole change, that of all `r` elements, in the form in which the
+        inner noise of the scheme is certified.
+
+    Raises
+    ------
+    TypeError
+        If `r` is not an integer, or `within` not a ball.
+    ValueError
+        If `r` is negative, or 2^31 or more.
+
+    Examples
+    --------
+    >>> from bincp.balls import L2
+    >>> Elements(2, within=L2(0.5))
+    Elements(r=2, within=L2(r=0.5, dim=None))
+    """
+
+    r: int
+    within: Ball
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=MAX_COUNT))
+        if not isinstance(self.within, Ball):
+            raise TypeError(f"`within` must be a ball, got {self.within!r}")
+
+    def inverse(self) -> "Elements":
+        """Return the ball of the inverted inner ball."""
+        return Elements(self.r, self.within.inverse())
+
+
+@dataclass(frozen=True)
+class TrainingPoints(Ball):
+    """Changes of at most `r` points of the training data: inserted, deleted, changed or relabelled.
+
+    Parameters
+    ----------
+    r : int
+        Number of points, in [0, 2^31).
+
+    Raises
+    ------
+    TypeError
+        If `r` is not an integer.
+    ValueError
+        If `r` is negative, or 2^31 or more.
+
+    Examples
+    --------
+    >>> TrainingPoints(3)
+    TrainingPoints(r=3)
+    """
+
+    r: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "r", check_integer("r", self.r, low=0, high=MAX_COUNT))
+
+
+@dataclass(frozen=True)
+class Substitutions(Ball):
+    """Perturbations that replace at most `r` words by synonyms that are not too far away.
+
+    Parameters
+    ----------
+    r : int
+        Number of words, in [0, 2^31).
+    distance : int, optional
+        Largest distance of a synonym from the word in the circle of its set, in [0, 2^31), see
+        `bincp.smoothing.Staircase`; at most its `step`.
+
+    Raises
+    ------
+    TypeError
+        If a number is not an integer.
+    ValueError
+        If a number is negative, or 2^31 or more.
+
+    Examples
+    --------
+    >>> Substitutions(3, distance=2)
+    Substitutions(r=3, distance=2)
+    """
+
+    r: int
+    distance: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("r", "distance"):
+            number = check_integer(name, getattr(self, name), low=0, high=MAX_COUNT)
+            object.__setattr__(self, name, number)

@@ -43,13 +43,16 @@ class CAS(SmoothedMean):
     robust_at : {"calibration", "test"}
         The side that uses the certificate: the CDFs of the calibration points, or those of each
         label in prediction. The sets differ; both have the guarantee.
+    poisoned : int
+        b, the most calibration points that an adversary may have replaced by any others: `rank_` is
+        b less than without.
 
     Attributes
     ----------
     tau_ : float
         Threshold, on the scale that maps `bounds` to [0, 1]; -inf for rank 0.
     rank_ : int
-        floor((alpha - eta) (n + 1)), without eta where nothing is corrected.
+        floor((alpha - eta) (n + 1)) - b, without eta where nothing is corrected.
     n_calibration_, n_samples_, n_test_samples_ : int
         n, m and m'.
 

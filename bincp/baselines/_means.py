@@ -52,8 +52,9 @@ class SmoothedMean(ThresholdMethod, ABC):
         eta: Level = 1e-3,
         bounds: Bounds = (0, 1),
         robust_at: str = "calibration",
+        poisoned: int = 0,
     ) -> None:
-        super().__init__(alpha=alpha)
+        super().__init__(alpha=alpha, poisoned=poisoned)
         self.certificate = as_certificate(certificate)
         correction = self._corrections[0] if correction is None else correction
         self.correction = check_choice("correction", correction, self._corrections)

@@ -36,6 +36,9 @@ class RCP1(Estimator):
         Certificate for the noise that produced the scores and the ball to defend against.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
+    poisoned : int
+        b, the most calibration points that an adversary may have replaced by any others: `rank_` is
+        b less than without.
 
     Attributes
     ----------
@@ -73,10 +76,11 @@ class RCP1(Estimator):
     rank_: int
     n_calibration_: int
 
-    def __init__(self, certificate: Certificate, *, alpha: Level = 0.1) -> None:
+    def __init__(self, certificate: Certificate, *, alpha: Level = 0.1, poisoned: int = 0) -> None:
         self.certificate = as_certificate(certificate)
-        self._rule = one_sample(certificate, alpha=alpha)
+        self._rule = one_sample(certificate, alpha=alpha, poisoned=poisoned)
         self.alpha = self._rule.alpha
+        self.poisoned = self._rule.poisoned
 
     def __repr__(self) -> str:
         return f"RCP1({self._rule!r})"

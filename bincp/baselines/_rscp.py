@@ -66,13 +66,16 @@ class RSCP(SmoothedMean):
         The side that uses the certificate: it lowers the calibration values or, as in the papers,
         raises the test values, at the cost of one evaluation for each label. Both accept the same
         labels, up to rounding.
+    poisoned : int
+        b, the most calibration points that an adversary may have replaced by any others: `rank_` is
+        b less than without.
 
     Attributes
     ----------
     tau_ : float
         Threshold, on the scale that maps `bounds` to [0, 1]; -inf for rank 0.
     rank_ : int
-        floor((alpha - eta) (n + 1)), without eta where nothing is corrected.
+        floor((alpha - eta) (n + 1)) - b, without eta where nothing is corrected.
     n_calibration_, n_samples_, n_test_samples_ : int or None
         n, m and m'.
 
@@ -224,7 +227,7 @@ class RankedRSCP(RSCP):
         They are copied.
     seed : int
         Seed of the random numbers that break ties.
-    alpha, correction, eta, robust_at
+    alpha, correction, eta, robust_at, poisoned
         The same as in `RSCP`.
     b : float, optional
         Share of the tuning scores below the middle of the sigmoid; alpha if not given (the paper
@@ -265,9 +268,15 @@ class RankedRSCP(RSCP):
         correction: str = "hoeffding",
         eta: Level = 1e-3,
         robust_at: str = "calibration",
+        poisoned: int = 0,
     ) -> None:
         super().__init__(
-            certificate, alpha=alpha, correction=correction, eta=eta, robust_at=robust_at
+            certificate,
+            alpha=alpha,
+            correction=correction,
+            eta=eta,
+            robust_at=robust_at,
+            poisoned=poisoned,
         )
         self.seed = check_integer("seed", seed, low=0)
         self.b = float(self.alpha) if b is None else check_real("b", b)

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, as_scores
 from bincp._utils.estimators import Estimator
 from bincp._utils.levels import Level, check_level, conformal_rank
+from bincp._utils.validation import check_integer
+from bincp.calibration._departures import Departures
 from bincp.calibration._triviality import too_few_points
 from bincp.counting import check_no_nan
 from bincp.errors import NotCalibratedError, TrivialSetWarning
@@ -24,9 +26,10 @@ class ThresholdMethod(Estimator):
     """A method that accepts a label iff its conformity reaches a threshold.
 
     The threshold is the j-th smallest conformity of n calibration points, where
-    j = floor((alpha - spent) (n + 1)), or -inf for j = 0. If the conformity of the clean test point
-    under its true label is exchangeable with them, it lies below the threshold with probability at
-    most alpha - spent.
+    j = floor((alpha - spent) (n + 1)) - b, or -inf for j <= 0. If the conformity of the clean test
+    point under its true label is exchangeable with them, it lies below the threshold with
+    probability at most alpha - spent, also where b of the n points were replaced by any others: at
+    least j of the j + b lowest clean ones are still there.
     """
 
     @property
@@ -39,8 +42,9 @@ class ThresholdMethod(Estimator):
     n_calibration_: int
     _spent: Fraction  # the part of alpha that is spent on the error of sampling
 
-    def __init__(self, *, alpha: Level) -> None:
+    def __init__(self, *, alpha: Level, poisoned: int = 0) -> None:
         self.alpha = check_level("alpha", alpha)
+        self.poisoned = check_integer("poisoned", poisoned, low=0)
 
     def __repr__(self) -> str:
         defaults = self._defaults()
@@ -58,14 +62,15 @@ class ThresholdMethod(Estimator):
     def _fit(self, values: FloatArray, spent: Fraction = Fraction(0)) -> None:
         n = len(values)
         self._spent = spent
-        rank = conformal_rank(self.alpha - spent, n)
+        rank = max(conformal_rank(self.alpha - spent, n) - self.poisoned, 0)
         self.tau_ = float(np.partition(values, rank - 1)[rank - 1]) if rank else -math.inf
         self.rank_, self.n_calibration_ = rank, n
 
     def _trivial_cause(self) -> str | None:
         """Say why every label will be in every set and how to fix it, or return None."""
         if self.rank_ == 0:
-            return too_few_points(self.n_calibration_, self.alpha, self._spent)
+            settings = Departures(alpha=self.alpha, poisoned=self.poisoned)
+            return too_few_points(self.n_calibration_, settings, self._spent)
         return None
 
     def _warn_if_trivial(self) -> None:

@@ -29,13 +29,16 @@ class VanillaCP(ThresholdMethod):
     ----------
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
+    poisoned : int
+        b, the most calibration points that an adversary may have replaced by any others: `rank_` is
+        b less than without.
 
     Attributes
     ----------
     tau_ : float
         Threshold: the `rank_`-th smallest score of the true labels, -inf for rank 0.
     rank_ : int
-        floor(alpha (n + 1)).
+        floor(alpha (n + 1)) - b.
     n_calibration_ : int
         n.
     dtype_ : str
@@ -56,8 +59,8 @@ class VanillaCP(ThresholdMethod):
 
     dtype_: str
 
-    def __init__(self, *, alpha: Level = 0.1) -> None:
-        super().__init__(alpha=alpha)
+    def __init__(self, *, alpha: Level = 0.1, poisoned: int = 0) -> None:
+        super().__init__(alpha=alpha, poisoned=poisoned)
 
     def calibrate(self, true_scores: ArrayLike) -> Self:
         """Calibrate on the scores of the true labels.
@@ -123,6 +126,9 @@ class SmoothedCP(ThresholdMethod):
     ----------
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
+    poisoned : int
+        b, the most calibration points that an adversary may have replaced by any others: `rank_` is
+        b less than without.
 
     Attributes
     ----------
@@ -146,8 +152,8 @@ class SmoothedCP(ThresholdMethod):
     n_samples_: int
     dtype_: str
 
-    def __init__(self, *, alpha: Level = 0.1) -> None:
-        super().__init__(alpha=alpha)
+    def __init__(self, *, alpha: Level = 0.1, poisoned: int = 0) -> None:
+        super().__init__(alpha=alpha, poisoned=poisoned)
 
     def calibrate(self, true_scores: ArrayLike) -> Self:
         """Calibrate on sampled scores of the true labels.

@@ -42,13 +42,16 @@ class VRCP(ThresholdMethod):
         Miscoverage level in (0, 1).
     robust_at : {"test", "calibration"}
         VRCP-I or VRCP-C.
+    poisoned : int
+        b, the most calibration points that an adversary may have replaced by any others: `rank_` is
+        b less than without.
 
     Attributes
     ----------
     tau_ : float
         Threshold: the `rank_`-th smallest score (lower bound for VRCP-C), -inf for rank 0.
     rank_ : int
-        floor(alpha (n + 1)).
+        floor(alpha (n + 1)) - b.
     n_calibration_ : int
         n.
 
@@ -79,8 +82,8 @@ class VRCP(ThresholdMethod):
     array([[False,  True,  True]])
     """
 
-    def __init__(self, *, alpha: Level = 0.1, robust_at: str = "test") -> None:
-        super().__init__(alpha=alpha)
+    def __init__(self, *, alpha: Level = 0.1, robust_at: str = "test", poisoned: int = 0) -> None:
+        super().__init__(alpha=alpha, poisoned=poisoned)
         self.robust_at = check_choice("robust_at", robust_at, SIDES)
 
     @property
@@ -196,13 +199,16 @@ class LipRCP(ThresholdMethod):
     robust_at : {"calibration", "test"}
         The side that is moved: L r is subtracted in calibration or added at test. Both accept the
         same labels, up to rounding.
+    poisoned : int
+        b, the most calibration points that an adversary may have replaced by any others: `rank_` is
+        b less than without.
 
     Attributes
     ----------
     tau_ : float
         Threshold; -inf for rank 0.
     rank_ : int
-        floor(alpha (n + 1)).
+        floor(alpha (n + 1)) - b.
     n_calibration_ : int
         n.
 
@@ -233,8 +239,9 @@ class LipRCP(ThresholdMethod):
         alpha: Level = 0.1,
         bounds: tuple[float, float] | None = None,
         robust_at: str = "calibration",
+        poisoned: int = 0,
     ) -> None:
-        super().__init__(alpha=alpha)
+        super().__init__(alpha=alpha, poisoned=poisoned)
         self.lipschitz = check_real("lipschitz", lipschitz, low=0)
         self.r = check_real("r", r, low=0)
         self.bounds = None if bounds is None else check_bounds(bounds)

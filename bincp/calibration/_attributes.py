@@ -7,8 +7,10 @@ from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 from bincp._utils.estimators import Estimator
 from bincp.calibration._decision_rule import Settings
+from bincp.calibration._departures import LabelNoise
 from bincp.certificates import Certificate
 from bincp.errors import CertificateError, NotCalibratedError
+from bincp.shifts import Shift
 
 T = TypeVar("T")
 
@@ -64,6 +66,9 @@ class Certified(Estimator):
     p = Shown[Fraction | None](lambda owner: owner._settings.p)
     correction = Shown[str](lambda owner: owner._settings.correction)
     eta = Shown[Fraction](lambda owner: owner._settings.eta)
+    poisoned = Shown[int](lambda owner: owner._settings.poisoned)
+    label_noise = Shown[LabelNoise | None](lambda owner: owner._settings.label_noise)
+    shift = Shown[Shift | None](lambda owner: owner._settings.shift)
 
     @property
     def certificate_description(self) -> dict[str, Any]:
@@ -95,6 +100,7 @@ class Configured(Certified):
 
     _settings: Settings
 
+    attacked_calibration = _setting(lambda settings: settings.attacked_calibration)
     tau = _setting(lambda settings: settings.tau)
     union = _setting(lambda settings: settings.union)
     delta = _setting(lambda settings: settings.delta)
@@ -122,4 +128,9 @@ class Configured(Certified):
                 parts.append(f"{name}={value}")
         if self.delta is not None:
             parts.append(f"guarantee=('training-conditional', {self.delta})")
+        parts += [
+            f"{name}={getattr(self, name)!r}"
+            for name in self._settings.names
+            if getattr(self, name) not in (None, 0)
+        ]
         return ", ".join(parts)

@@ -22,6 +22,7 @@ from bincp.calibration._arguments import (
 from bincp.calibration._attributes import Configured, Shown, fitted
 from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
 from bincp.calibration._decision_rule import DecisionRule, Settings
+from bincp.calibration._departures import Noise, checked_departures
 from bincp.calibration._early_stopping import default_spread, rederived
 from bincp.calibration._fitting import Task, fit, fit_exact
 from bincp.calibration._prediction import (
@@ -36,6 +37,7 @@ from bincp.calibration._stored import CalibrationScores, StoredScores
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
 from bincp.errors import TrivialSetWarning
+from bincp.shifts import Shift
 
 __all__ = ["BinCP", "one_sample"]
 
@@ -106,6 +108,21 @@ class BinCP(Configured):
         size of the sets, and falls back on all m' draws where early stopping has no proof: with
         `tau`, and with the other corrections, for which a number is refused. A rule is made for one
         way of testing: counts of all m' draws decide nothing where it stops early.
+    poisoned : int
+        b, the most calibration points that an adversary may have replaced by any others, who may
+        have seen all points and their noise. Attacks on the test input come on top. It costs ranks:
+        tau is the (j - b)-th smallest, where k is computed for j. There must be b + 1 points below
+        tau to begin with, so b must stay below alpha (n + 1).
+    label_noise : None, ("count", c), ("rate", e) or ("mean-rate", e), optional
+        What is known of wrong labels of calibration points. At most c of the n are wrong; or each
+        label is wrong with probability e at most, in [0, 1), whatever the input and the label are;
+        or with probability e on average.
+    shift : bincp.shifts.Shift, optional
+        How far the law of the clean test points may be from that of the calibration points, such as
+        ``bincp.shifts.TotalVariation(0.02)``. The calibration points must be i.i.d. then.
+    attacked_calibration : bool
+        Whether the inputs of all calibration points may have been moved within the ball before
+        their noise was drawn, by an adversary who saw all of them.
 
     Attributes
     ----------
@@ -114,7 +131,8 @@ class BinCP(Configured):
     min_count_ : int or None
         k, the least count that is accepted; None after `calibrate_exact`.
     rank_ : int or None
-        j: tau (or the count) is the j-th smallest over the calibration set. None where "mixture"
+        tau (or the count) is the `rank_`-th smallest over the calibration set; that is j without
+        poison, and j - b with it. None where "mixture"
         chose losses of counts instead, which needs that neither `p` nor `tau` nor a
         training-conditional guarantee is given; then `success_rank_`, `p_` and `certified_p_` are
         None, too.
@@ -212,6 +230,29 @@ class BinCP(Configured):
     prediction sets [1]_), but none is known that is exact for all laws of the losses, as the Beta
     quantile is for ranks: Bentkus's inequality asks for the level delta / e instead of delta.
 
+    *Poison, shift and attacked calibration.* Each has a place of its own in this proof, so they can
+    be combined, with each other and with all the rest but what is refused.
+
+    Of the clean points up to the j-th smallest threshold at most b are gone, so that the (j - b)-th
+    smallest of the points seen is no larger, whatever the adversary knew; and a smaller tau accepts
+    more. With losses all but the b smallest are added up, and each of b points costs w(0).
+
+    A law Q of the shift gives an event that has probability b under the calibration law P at least
+    the probability g(b), g convex and non-decreasing (`bincp.shifts`). Either the sets are made for
+    the level alpha' under P that gives alpha under Q: g(1 - alpha') >= 1 - alpha, and g of a mean
+    is at most the mean of g. Or the imagined point is drawn from Q: it lies below tau with
+    probability at most 1 - g(1 - j / (n + 1)) instead of j / (n + 1). Both are valid, and the
+    better one is used, for ranks; losses and confidence bounds have the first one. With `tau` it is
+    chosen before a count is looked at. Labels that are wrong with probability e at most are such a
+    shift: their law is 1 - e times the law without errors, and something else. A mean rate is a
+    total variation.
+
+    An attacked calibration input has at most the probability C(p) = 1 - c(1 - p) where the clean
+    one has p, so its threshold is at most one that is drawn from C(p), for the same uniform
+    variables; and these are exchangeable. If C(p) is q, then p is at least d(q), d the lower bound
+    over the inverted ball. So c(d(q)) takes the place of c(p). c(c(q)) would not do where the
+    inverted ball is another one, as for `bincp.balls.Flips`.
+
     *Passes of real inputs.* A budget of passes is kept on average in the reference population, not
     on your data. In ``benchmarks/study/EARLY.md`` inputs took .49 to 1.8 times as many passes: .80
     times on average on MNIST, 1.13 on CIFAR-10 with sigma = 0.25 and 1.36 with sigma = 0.5; larger
@@ -232,6 +273,11 @@ class BinCP(Configured):
 
     .. [1] S. Bates, A. Angelopoulos, L. Lei, J. Malik and M. Jordan, "Distribution-free,
        risk-controlling prediction sets", Journal of the ACM 68, 2021.
+
+    Poisoning: Zargarbashi, Akhondzadeh and Bojchevski, "Robust yet efficient conformal prediction
+    sets", ICML 2024. Shift: Cauchois, Gupta, Ali and Duchi, "Robust validation", JASA 2024. Labels:
+    Einbinder, Feldman, Bates, Angelopoulos, Gendler and Romano, "Label noise robustness of
+    conformal prediction", JMLR 2024.
 
     Examples
     --------
@@ -274,6 +320,10 @@ class BinCP(Configured):
         eta: Level = 1e-3,
         guarantee: str | tuple[str, Level] = "marginal",
         passes: Level | None = None,
+        poisoned: int = 0,
+        label_noise: Noise | None = None,
+        shift: Shift | None = None,
+        attacked_calibration: bool = False,
     ) -> None:
         as_certificate(certificate)
         if not isinstance(correction, str) or correction not in CORRECTIONS:
@@ -291,14 +341,22 @@ class BinCP(Configured):
             eta=check_level("eta", eta),
             delta=_check_guarantee(guarantee, correction),
             passes=check_passes(passes, correction, tau),
+            **checked_departures(poisoned, label_noise, shift, attacked_calibration),
         )
         if correction == "shared-draws" and tau is not None:
             raise ValueError(
                 f'`tau` must not be fixed with correction="shared-draws", got {tau!r}: t is chosen '
                 "before any score is seen"
             )
+        if correction == "shared-draws" and self._settings.departs:
+            given = ", ".join(n for n in self._settings.names if getattr(self._settings, n))
+            raise ValueError(
+                f'`{given}` must not be given with correction="shared-draws", for which nothing is '
+                "proven with it"
+            )
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
+        self._settings.check_with(certificate)
 
     @classmethod
     def _with_rule(cls, rule: DecisionRule, certificate: Certificate | None) -> "BinCP":
@@ -662,7 +720,9 @@ class BinCP(Configured):
         certificate = self._require_certificate()
         check_calibration_shape(scores, "(n, m)")
         m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
-        return fit(Task(certificate, self._settings, scores, m_test, n_classes, n_threads))
+        return fit(
+            Task(certificate, self._settings, scores, m_test, n_classes, n_threads=n_threads)
+        )
 
 
 def _warn_if_trivial(rule: DecisionRule, certificate: Certificate) -> None:
@@ -700,7 +760,7 @@ def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
     return check_level("delta", delta)
 
 
-def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:
+def one_sample(certificate: Certificate, *, alpha: Level, poisoned: int = 0) -> BinCP:
     """Return a `BinCP` for one draw of each input: robust conformal prediction with one sample.
 
     m = m' = 1 and p = 1: tau is a conformal quantile of plain scores of noisy inputs, at a level
@@ -712,6 +772,8 @@ def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:
         The certificate, as for `BinCP`.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
+    poisoned : int
+        The argument `poisoned` of `BinCP`.
 
     Returns
     -------
@@ -737,4 +799,4 @@ def one_sample(certificate: Certificate, *, alpha: Level) -> BinCP:
     >>> rule.min_count_, rule.rank_
     (1, 34)
     """
-    return BinCP(certificate, alpha=alpha, p=1, correction="mixture")
+    return BinCP(certificate, alpha=alpha, p=1, correction="mixture", poisoned=poisoned)

@@ -2,10 +2,9 @@
 
 from bincp._utils.bisection import first_integer
 from bincp.calibration._class_rules import ClassRules
-from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._fitting import price_of
-from bincp.calibration._mixture import setup_of, top_rank
-from bincp.calibration._search import choose_rule
+from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._mixture import setups_of, top_rank
+from bincp.calibration._search import best_rule, price_of
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate
 
@@ -54,7 +53,7 @@ def _too_few_points(rules: ClassRules, certificate: Certificate, short: list[int
     points = _least_points(rules, certificate, sizes[-1])
     if points is None:
         return f"{who} {have} calibration points; {_OTHER_CURES} would do, more points would not"
-    by_rank = _rank(rules.made[0].settings, points - 1) == 0
+    by_rank = _rank(rules.made[0], points - 1) == 0
     cure = "or a larger alpha," if by_rank else _OTHER_CURES
     return f"{who} {have} calibration points; {points} points, {cure} would do"
 
@@ -65,18 +64,18 @@ def _least_points(rules: ClassRules, certificate: Certificate, too_few: int) -> 
     ``too_few`` points do not suffice. The sizes that do have no gap: ranks that are valid for n
     points are valid for more.
     """
-    settings = rules.made[0].settings
+    settings, share = rules.made[0].settings, rules.made[0].share
     m, m_test = rules.n_samples, rules.n_test_samples
     assert m is not None
     assert m_test is not None
 
     def suffice(n: int) -> bool:
-        if _rank(settings, n) == 0:
+        if _rank(rules.made[0], n) == 0:
             return False
-        if settings.correction != "mixture" or settings.tau is not None:
+        if settings.correction != "mixture" or settings.tau is not None or share is not None:
             return True
-        setup = setup_of(certificate, settings, n, m, m_test)
-        return not choose_rule(setup, price_of(settings)).is_trivial
+        setups = setups_of(certificate, settings, n, m, m_test)
+        return not best_rule(setups, price_of(settings)).is_trivial
 
     low, high = too_few, too_few + 1
     while not suffice(high):
@@ -86,6 +85,6 @@ def _least_points(rules: ClassRules, certificate: Certificate, too_few: int) -> 
     return first_integer(suffice, low + 1, high)
 
 
-def _rank(settings: Settings, n: int) -> int:
-    """Return the conformal rank of n points."""
-    return top_rank(n, settings.alpha - settings.spent, settings.delta)
+def _rank(rule: DecisionRule, n: int) -> int:
+    """Return the conformal rank of n points, for the settings of a rule."""
+    return top_rank(n, rule.level, rule.settings.delta, rule.settings.touched)

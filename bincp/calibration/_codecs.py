@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from bincp._utils.arrays import SCORE_DTYPES
 from bincp._utils.levels import as_fraction, check_level
+from bincp.calibration._departures import check_label_noise
+from bincp.calibration._described import decode_shift, encode_shift
 from bincp.calibration._sequential import SequentialRule
 
 
@@ -81,6 +83,33 @@ def _decode_total(text: Any) -> Fraction:
     return total
 
 
+def _decode_share(text: Any) -> Fraction:
+    share = as_fraction("share", _decode_text(text))
+    if str(share) != text or not 0 <= share < 1:
+        raise ValueError(f"{text!r} is not a share in lowest terms")
+    return share
+
+
+def _encode_label_noise(noise: Any) -> dict[str, Any]:
+    kind, size = noise
+    return {"kind": kind, "size": size if kind == "count" else str(size)}
+
+
+def _decode_label_noise(value: Any) -> Any:
+    if not isinstance(value, dict) or set(value) != {"kind", "size"}:
+        raise TypeError(f"{value!r} is not an object of `kind` and `size`")
+    noise = check_label_noise((value["kind"], value["size"]))
+    if _encode_label_noise(noise) != value:
+        raise ValueError(f"{value!r} is not what is known of label noise, in lowest terms")
+    return noise
+
+
+def _decode_flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is not true or false")
+    return value
+
+
 def _encode_boundaries(rule: SequentialRule) -> dict[str, Any]:
     return {"accept": rule.accept.tolist(), "reject": rule.reject.tolist()}
 
@@ -112,6 +141,10 @@ COUNT = Codec(int, _decode_count)
 TEXT = Codec(str, _decode_text)
 DTYPE = Codec(str, _decode_dtype)
 COUNTS = Codec(list, _decode_counts)
+SHARE = Codec(str, _decode_share)
+LABEL_NOISE = Codec(_encode_label_noise, _decode_label_noise)
+SHIFT = Codec(encode_shift, decode_shift)
+FLAG = Codec(bool, _decode_flag)
 PASSES = Codec(str, _decode_passes)
 TOTAL = Codec(str, _decode_total)
 BOUNDARIES = Codec(_encode_boundaries, _decode_boundaries)

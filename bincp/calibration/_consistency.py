@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TypeAlias
 
+import numpy as np
+
 from bincp._core._binomial import cp_lower
 from bincp._utils.arrays import round_to
 from bincp._utils.levels import float_below, success_rank
@@ -18,7 +20,7 @@ from bincp.calibration._clopper_pearson import (
     uncorrected_count,
 )
 from bincp.calibration._decision_rule import DecisionRule
-from bincp.calibration._losses import complaint
+from bincp.calibration._losses import accept_all, complaint
 from bincp.calibration._mixture import top_rank
 from bincp.calibration._risk_rule import RiskRule
 
@@ -50,6 +52,22 @@ def _contradiction_of_a_class(rules: ClassRules) -> str | None:
             return f"class {label}: {found}"
     if not rules.made[0].is_sampled:
         return "`classes` must be calibrated on sampled scores"
+    return _contradiction_of_common_rules(rules)
+
+
+def _contradiction_of_common_rules(rules: ClassRules) -> str | None:
+    """Where labels may be poisoned, the test of a class must not depend on its size."""
+    settings = rules.made[0].settings
+    if not settings.touched:
+        sizes = any(rule.share is not None for rule in rules.made)
+        return "`share_` belongs to rules with poisoned points" if sizes else None
+    if len({rule.share for rule in rules.made}) > 1 or rules.made[0].share is None:
+        return "`share_` must be given, and the same for all classes, with poisoned points"
+    useful = [rule for rule in rules.made if rule.rank]
+    fixed = settings.tau is not None
+    tests = {(None if fixed else rule.success_rank, rule.tests) for rule in useful}
+    if len(tests) > 1 and not fixed:
+        return "`min_count_` and `success_rank_` must be the same for all classes with poison"
     return None
 
 
@@ -72,7 +90,7 @@ def _checks(rule: DecisionRule) -> Checks:
     yield ALL_OR_NONE, None not in sampled
     yield from _sizes(rule)
     yield from _tau(rule)
-    yield from _boundaries(rule)
+    yield from boundaries_of(rule, rule.settings.stops_early)
     ranked = (rule.rank, rule.success_rank, rule.p, rule.certified_p)
     if rule.losses is not None:
         yield "a rule has losses or ranks", ranked == (None,) * 4
@@ -90,10 +108,15 @@ def _settings(rule: DecisionRule) -> Checks:
     yield "at most one of `p` and `tau` may be given", settings.p is None or settings.tau is None
     bounded = settings.correction == "clopper-pearson"
     yield "`eta` must be below alpha", not bounded or settings.eta < settings.alpha
+    yield (
+        "`share_` must be in [0, 1) and no more than alpha leaves",
+        rule.share is None or 0 <= rule.share <= settings.level - settings.spent,
+    )
     mixture = settings.correction == "mixture"
     yield "`delta` belongs to the mixture correction", settings.delta is None or mixture
     shared = settings.correction == "shared-draws"
     yield "`tau` must not be fixed with shared draws", settings.tau is None or not shared
+    yield "shared draws have no proof with departures", not (shared and settings.departs)
     budget = isinstance(settings.passes, Fraction)
     yield "`passes` has no proof with these settings", not budget or settings.stops_early
 
@@ -103,7 +126,7 @@ def _exact(rule: DecisionRule) -> Checks:
     yield "`p` must not be given with exact probabilities", settings.p is None
     yield "`tau_` must be the `tau` that was fixed", settings.tau in (None, rule.tau)
     yield "a rank or a probability is missing", None not in (rule.rank, rule.p, rule.certified_p)
-    top = top_rank(rule.n_calibration, settings.alpha, settings.delta)
+    top = top_rank(rule.n_calibration, rule.level, settings.delta, settings.touched)
     yield "`rank_` must be that of alpha and n", rule.rank == top
     assert rule.p is not None
     assert rule.certified_p is not None
@@ -149,9 +172,10 @@ def _tau(rule: DecisionRule) -> Checks:
     )
 
 
-def _boundaries(rule: DecisionRule) -> Checks:
+def boundaries_of(rule: Counted, stops_early: bool) -> Checks:
+    """Check the boundaries, which a rule has where it stops early."""
     boundaries = rule.boundaries
-    needed = rule.settings.stops_early and rule.min_count != 0 and rule.n_test_samples != 1
+    needed = stops_early and rule.min_count != 0 and rule.n_test_samples != 1
     yield "`boundaries_` belong to a rule that stops early", needed or boundaries is None
     yield "`boundaries_` are missing", not needed or boundaries is not None
     if boundaries is not None:
@@ -177,6 +201,12 @@ def _losses(rule: DecisionRule) -> Checks:
     wrong = complaint(rule.losses, rule.n_samples)
     yield f"`losses_`: {wrong}", wrong is None
     yield "k is 0 exactly where tau is -inf", (rule.min_count == 0) == (rule.tau == -math.inf)
+    losses = np.array(rule.losses)
+    n, touched = rule.n_calibration, settings.touched
+    yield (
+        "`losses_` cost too much at any threshold",
+        rule.min_count == 0 or not accept_all(losses, n, settings.proof_level, touched),
+    )
 
 
 def _ranks(rule: DecisionRule) -> Checks:
@@ -184,8 +214,9 @@ def _ranks(rule: DecisionRule) -> Checks:
     assert rule.rank is not None
     assert rule.n_samples is not None
     searched = settings.correction in ("mixture", "shared-draws")
-    top = top_rank(rule.n_calibration, settings.alpha - settings.spent, settings.delta)
-    chosen = searched and settings.tau is None  # then it may be any up to the top
+    top = top_rank(rule.n_calibration, rule.level, settings.delta, settings.touched)
+    # Then it may be any up to the top.
+    chosen = searched and settings.tau is None and rule.share is None
     low = min(1, top) if chosen else top
     yield "`rank_` must be that of alpha and n", low <= rule.rank <= top
     yield (

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from bincp._utils.levels import conformal_rank, success_rank
+from bincp._utils.levels import conformal_rank, nominal_size, success_rank
 from bincp.calibration import _wide_reference as population
 from bincp.calibration._clopper_pearson import (
     CountRule,
@@ -44,15 +44,28 @@ def counted_rule(
     m: int,
     m_test: int,
     n_classes: int | None,
+    share: Fraction | None = None,
 ) -> CountedRule:
-    """Return the rule for the p of the settings, or for the default one."""
-    rank = conformal_rank(settings.alpha - settings.spent, n)
+    """Return the rule for the p of the settings, or for the default one.
+
+    With a ``share`` of failures the rule is one for all n, but for its rank.
+    """
+    rank = rank_of(settings, n)
     each = bound_error(settings, n, n_classes)
+    worst = settings.worst(certificate)
     if settings.p is not None:
         t = success_rank(settings.p, m)
+    elif share is None:
+        t = default_success_rank(worst, n, m, m_test, rank, each)
     else:
-        t = default_success_rank(certificate, n, m, m_test, rank, each)
-    return CountedRule(rank, t, count_rule(certificate, t, m, m_test, each))
+        size = nominal_size(share)
+        t = default_success_rank(worst, size, m, m_test, conformal_rank(share, size), each)
+    return CountedRule(rank, t, count_rule(worst, t, m, m_test, each))
+
+
+def rank_of(settings: Settings, n: int) -> int:
+    """Return the rank of tau over n points."""
+    return max(conformal_rank(settings.level - settings.spent, n) - settings.touched, 0)
 
 
 def bound_error(settings: Settings, n: int, n_classes: int | None) -> Fraction | None:

@@ -60,7 +60,9 @@ class Curve:
     @cached_property
     def _certified(self) -> tuple[Array, Array]:
         p, q = self._probabilities
-        c = np.asarray(self.certificate.lower(p))
+        # Far out p is 1 in doubles while q is not 0; lower(1) may be that of p = 1 alone.
+        below = np.where((p == 1) & (q > 0), math.nextafter(1, 0), p)
+        c = np.asarray(self.certificate.lower(below))
         d = 1 - c
         if (opposite := _mirrored_upper(self.certificate, q)) is not None:
             small = opposite < 0.5  # what a set loses, its complement gains

@@ -4,17 +4,17 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from bincp.calibration._departures import Departures
 from bincp.calibration._sequential import SequentialRule
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Departures):
     """The checked options of `bincp.BinCP`.
 
     `delta` is that of a training-conditional guarantee. `passes` is None, "auto" or a budget.
     """
 
-    alpha: Fraction
     p: Fraction | None = None
     tau: float | None = None
     correction: str = "mixture"
@@ -55,8 +55,9 @@ class DecisionRule:
     the count of all m' draws decides nothing: the calibration is for this test alone. With
     ``losses`` the calibration gave a point with s hits the loss ``losses[s]``, in units of 2**-36;
     without, it took ranks. A rule of exact probabilities accepts a label iff its probability is at
-    least ``certified_p``; its ``min_count`` and all that belongs to samples are None. The fields
-    are those of `bincp.BinCP` without the underscore at the end.
+    least ``certified_p``; its ``min_count`` and all that belongs to samples are None. With
+    ``share`` the count is one for all n: it allows for so large a share of failures. The other
+    fields are those of `bincp.BinCP` without the underscore at the end.
     """
 
     settings: Settings
@@ -74,6 +75,7 @@ class DecisionRule:
     certified_p: float | None = None
     losses: tuple[int, ...] | None = None
     boundaries: SequentialRule | None = None
+    share: Fraction | None = None
     certificate: dict[str, Any] = field(default_factory=dict, hash=False)
     """Description, by `Certificate.describe`, of the certificate that the rule was made with."""
     provenance: dict[str, Any] | None = field(default=None, compare=False)
@@ -87,6 +89,14 @@ class DecisionRule:
     def is_sampled(self) -> bool:
         """Whether the rule decides by counts, not by exact probabilities."""
         return self.min_count is not None
+
+    @property
+    def level(self) -> Fraction:
+        """The share of failures that the rank may leave."""
+        if self.share is not None:
+            return self.share
+        settings = self.settings
+        return settings.level - (settings.spent if self.is_sampled else 0)
 
     @property
     def stops_early(self) -> bool:

@@ -4,7 +4,9 @@ The rules of all classes are one document: what they share stands once, and each
 fields, or null where it has no points.
 """
 
+import dataclasses
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from bincp.calibration._class_rules import ClassRules
@@ -14,8 +16,12 @@ from bincp.calibration._codecs import (
     COUNTS,
     DESCRIPTION,
     DTYPE,
+    FLAG,
     FLOAT,
+    LABEL_NOISE,
     PASSES,
+    SHARE,
+    SHIFT,
     TEXT,
     TOTAL,
     Codec,
@@ -24,10 +30,34 @@ from bincp.calibration._codecs import (
 )
 from bincp.calibration._consistency import contradiction
 from bincp.calibration._decision_rule import DecisionRule, Settings
+from bincp.calibration._departures import Departures
 from bincp.calibration._risk_consistency import contradiction as risk_contradiction
 from bincp.calibration._risk_rule import RiskRule, RiskSettings
 
 Fields = dict[str, Codec]
+
+DEPARTURES: Fields = {
+    "poisoned": COUNT,
+    "label_noise": LABEL_NOISE,
+    "shift": SHIFT,
+    "attacked_calibration": FLAG,
+}
+"""Fields of `Departures`."""
+
+SHARE_OF_ALL_SIZES: Fields = {"share": SHARE}
+"""A field of `DecisionRule`."""
+
+_DEFAULTS = {
+    **{part.name: part.default for part in dataclasses.fields(Departures)},
+    "share": None,
+    "boundaries": None,
+    "passes": None,
+    "additive": False,
+}
+"""Fields with these values are not in the file.
+
+A reader that does not know a field refuses a file with it, for it takes no unknown keys.
+"""
 
 SETTINGS: Fields = {
     "alpha": level(),
@@ -68,6 +98,16 @@ RISK_SETTINGS: Fields = {
 }
 """Fields of `RiskSettings`."""
 
+RARE_RISK_SETTINGS: Fields = {
+    **{name: codec for name, codec in DEPARTURES.items() if name != "attacked_calibration"},
+    "passes": PASSES,
+    "additive": FLAG,
+}
+"""Further fields of `RiskSettings`."""
+
+RARE_RISK_FITTED: Fields = {"share": SHARE, "boundaries": BOUNDARIES}
+"""Further fields of `RiskRule`."""
+
 RISK_FITTED: Fields = {
     "tau": FLOAT,
     "min_count": optional(COUNT),
@@ -90,6 +130,9 @@ _OF_A_CLASS = {name: codec for name, codec in FITTED.items() if name not in (*_S
 """Fields that all classes have in common, and those that each class has of its own."""
 
 
+_NONE: AbstractSet[str] = frozenset()
+
+
 class Layout(NamedTuple):
     """The document of one kind of rule, less what every file has: format, version and checksum.
 
@@ -102,18 +145,24 @@ class Layout(NamedTuple):
     owner: str
     """The public class that saves and loads the rule."""
     keys: set[str]
+    optional_keys: set[str]
     encode: Callable[[Any], dict[str, Any]]
     decode: Callable[[dict[str, Any]], Any]
     contradiction: Callable[[Any], str | None]
 
 
-def check_keys(document: dict[str, Any], wanted: set[str], where: str = "") -> None:
-    """Refuse a document whose keys are not those that are wanted."""
+def check_keys(
+    document: dict[str, Any],
+    wanted: set[str],
+    allowed: AbstractSet[str] = frozenset(),
+    where: str = "",
+) -> None:
+    """Refuse a document that lacks keys that are wanted, or has some that are not allowed."""
     for name in sorted(wanted):
         if name not in document:
             raise ValueError(f"{where}`{name}` is missing")
     for name in document:
-        if name not in wanted:
+        if name not in wanted and name not in allowed:
             raise ValueError(f"{where}{name!r} is no field of a decision rule")
 
 
@@ -126,6 +175,16 @@ def _keys(fields: Fields) -> set[str]:
 
 def _encoded(values: object, fields: Fields, end: str = "_") -> dict[str, Any]:
     return {f"{name}{end}": codec.encode(getattr(values, name)) for name, codec in fields.items()}
+
+
+def _encoded_if_set(values: object, fields: Fields, end: str = "_") -> dict[str, Any]:
+    """Encode the fields that do not have their default."""
+    chosen = {name: codec for name, codec in fields.items() if not _is_default(values, name)}
+    return _encoded(values, chosen, end)
+
+
+def _is_default(values: object, name: str) -> bool:
+    return bool(getattr(values, name) == _DEFAULTS[name])
 
 
 def _decoded(
@@ -142,6 +201,16 @@ def _decoded(
     return {name: decode(f"{name}{end}", codec) for name, codec in fields.items()}
 
 
+def _decoded_if_set(document: dict[str, Any], fields: Fields, end: str = "_") -> dict[str, Any]:
+    """Decode the fields that are there, which must not have their default."""
+    found = {name: codec for name, codec in fields.items() if f"{name}{end}" in document}
+    values = _decoded(document, found, end)
+    for name, value in values.items():
+        if value == _DEFAULTS[name]:
+            raise ValueError(f"`{name}{end}`: {value!r} is not written")
+    return values
+
+
 # ---- one rule --------------------------------------------------------------------------------
 
 
@@ -152,6 +221,8 @@ def _layout_of_one(
     settings_kind: type,
     settings: Fields,
     fitted: Fields,
+    rare_settings: Fields,
+    rare: Fields,
     contradicted: Callable[[Any], str | None],
 ) -> Layout:
     """Return the layout of a rule with settings, fitted values and a certificate."""
@@ -160,18 +231,24 @@ def _layout_of_one(
         return {
             **_encoded(rule, _CERTIFICATE, ""),
             **_encoded(rule.settings, settings, ""),
+            **_encoded_if_set(rule.settings, rare_settings, ""),
             **_encoded(rule, fitted),
+            **_encoded_if_set(rule, rare),
         }
 
     def decode(document: dict[str, Any]) -> Any:
         return kind(
-            settings=settings_kind(**_decoded(document, settings, "")),
+            settings=settings_kind(
+                **_decoded(document, settings, ""), **_decoded_if_set(document, rare_settings, "")
+            ),
             **_decoded(document, _CERTIFICATE, ""),
             **_decoded(document, fitted),
+            **_decoded_if_set(document, rare),
         )
 
     keys = {*_CERTIFICATE, *settings, *_keys(fitted)}
-    return Layout(name, kind, owner, keys, encode, decode, contradicted)
+    more = {*rare_settings, *_keys(rare)}
+    return Layout(name, kind, owner, keys, more, encode, decode, contradicted)
 
 
 # ---- the rules of classes --------------------------------------------------------------------
@@ -182,16 +259,21 @@ def _encoded_classes(rules: ClassRules) -> dict[str, Any]:
     return {
         **_encoded(one, _CERTIFICATE, ""),
         **_encoded(one.settings, SETTINGS, ""),
+        **_encoded_if_set(one.settings, DEPARTURES, ""),
         **_encoded(one, _SHARED),
+        **_encoded_if_set(one, SHARE_OF_ALL_SIZES),
         "classes": [rule if rule is None else _encoded(rule, _OF_A_CLASS) for rule in rules.rules],
     }
 
 
 def _decoded_classes(document: dict[str, Any]) -> ClassRules:
     common = {
-        "settings": Settings(**_decoded(document, SETTINGS, "")),
+        "settings": Settings(
+            **_decoded(document, SETTINGS, ""), **_decoded_if_set(document, DEPARTURES, "")
+        ),
         **_decoded(document, _CERTIFICATE, ""),
         **_decoded(document, _SHARED),
+        **_decoded_if_set(document, SHARE_OF_ALL_SIZES),
         "n_classes": 1,
     }
     classes = document["classes"]
@@ -205,20 +287,29 @@ def _decoded_classes(document: dict[str, Any]) -> ClassRules:
         where = f"class {label}: "
         if not isinstance(fields, dict):
             raise ValueError(f"{where}{fields!r} is not an object")
-        check_keys(fields, _keys(_OF_A_CLASS), where)
+        check_keys(fields, _keys(_OF_A_CLASS), where=where)
         rules.append(DecisionRule(**common, **_decoded(fields, _OF_A_CLASS, where=where)))
     return ClassRules(tuple(rules))
 
 
 LAYOUTS = (
     _layout_of_one(
-        "bincp decision rule", DecisionRule, "BinCP", Settings, SETTINGS, FITTED, contradiction
+        "bincp decision rule",
+        DecisionRule,
+        "BinCP",
+        Settings,
+        SETTINGS,
+        FITTED,
+        DEPARTURES,
+        SHARE_OF_ALL_SIZES,
+        contradiction,
     ),
     Layout(
         "bincp decision rules of classes",
         ClassRules,
         "MondrianBinCP",
         {*_CERTIFICATE, *SETTINGS, *_keys(_SHARED), "classes"},
+        {*DEPARTURES, *_keys(SHARE_OF_ALL_SIZES)},
         _encoded_classes,
         _decoded_classes,
         contradiction,
@@ -230,6 +321,8 @@ LAYOUTS = (
         RiskSettings,
         RISK_SETTINGS,
         RISK_FITTED,
+        RARE_RISK_SETTINGS,
+        RARE_RISK_FITTED,
         risk_contradiction,
     ),
 )

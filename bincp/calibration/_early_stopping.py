@@ -10,10 +10,10 @@ from bincp._utils.bisection import last_integer
 from bincp.calibration._conditions import Condition, largest_count
 from bincp.calibration._curve import Curve
 from bincp.calibration._decision_rule import DecisionRule
-from bincp.calibration._fixed_tau import tau_fixed_count
+from bincp.calibration._fixed_tau import setup_at_fixed_tau, tau_fixed_count
 from bincp.calibration._label_test import LabelTest, line_boundaries
 from bincp.calibration._loss_proof import proves
-from bincp.calibration._mixture import setup_of
+from bincp.calibration._mixture import setups_of
 from bincp.calibration._sequential import SequentialRule
 from bincp.certificates import Certificate
 
@@ -39,9 +39,13 @@ def rederived(rule: DecisionRule, certificate: Certificate, spread: Fraction) ->
     if rule.accepts_all:
         return SequentialRule.curtailed(0, m_test)
     if rule.losses is not None:
-        k = largest_paid_count(np.array(rule.losses), m_test, certificate, spread)
+        worst = rule.settings.worst(certificate)
+        k = largest_paid_count(np.array(rule.losses), m_test, worst, spread)
     else:
-        k = largest_allowed_count(_condition_of(rule, certificate), m_test, spread)
+        k = max(
+            largest_allowed_count(condition, m_test, spread)
+            for condition in _conditions_of(rule, certificate)
+        )
     return line_boundaries(k, m_test, spread)
 
 
@@ -67,15 +71,15 @@ def largest_allowed_count(condition: Condition | None, m_test: int, spread: Frac
     return largest_count(condition, m_test, failures)[0]
 
 
-def _condition_of(rule: DecisionRule, certificate: Certificate) -> Condition | None:
-    """Return the condition of a rule of ranks; None if only accepting all meets it."""
+def _conditions_of(rule: DecisionRule, certificate: Certificate) -> list[Condition | None]:
+    """Return conditions on a rule of ranks, each enough; None if only accepting all meets it."""
     n, m, m_test = rule.n_calibration, rule.n_samples, rule.n_test_samples
     assert m is not None
     assert m_test is not None
-    setup = setup_of(certificate, rule.settings, n, m, m_test)
+    setups = setups_of(certificate, rule.settings, n, m, m_test, rule.share)
     t = rule.success_rank
     if not rule.rank or not t:
-        return None
+        return [None]
     if rule.settings.tau is not None:
-        return tau_fixed_count(setup, t, rule.rank)[1]
-    return setup.condition(t, rule.rank)
+        return [tau_fixed_count(setup_at_fixed_tau(setups), t, rule.rank)[1]]
+    return [setup.condition(t, rule.rank) for setup in setups]

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import Scores, round_to
-from bincp._utils.levels import conformal_rank, float_below
-from bincp._utils.validation import MAX_COUNT
+from bincp._utils.levels import float_below
 from bincp.calibration._clopper_pearson import CountRule
-from bincp.calibration._counted import bound_error, count_rule, counted_rule
+from bincp.calibration._common import Common
+from bincp.calibration._counted import bound_error, count_rule, counted_rule, rank_of
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._fixed_tau import tau_fixed_count
+from bincp.calibration._fixed_tau import setup_at_fixed_tau, tau_fixed_count
 from bincp.calibration._losses import select_threshold_by_losses
-from bincp.calibration._mixture import Setup, setup_of, top_rank
-from bincp.calibration._search import Price, Rule, choose_rule
+from bincp.calibration._mixture import Setup, setups_of, top_rank
+from bincp.calibration._search import Rule, best_rule, price_of
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._shared_draws import shared_rule
 from bincp.calibration._threshold import kth_smallest, select_threshold
@@ -29,13 +29,17 @@ from bincp.counting import check_no_nan, count_exceedances
 
 @dataclass(frozen=True)
 class Task:
-    """A calibration to be done: checked scores (n, m), and what to do with them."""
+    """A calibration to be done: checked scores (n, m), and what to do with them.
+
+    ``common`` is what several calibrations have in common, whatever their n is.
+    """
 
     certificate: Certificate
     settings: Settings
     scores: Scores
     m_test: int
     n_classes: int | None
+    common: Common | None = None
     n_threads: int = 1
 
     @property
@@ -49,9 +53,19 @@ class Task:
         return int(self.scores.bits.shape[1])
 
     @property
-    def setup(self) -> Setup:
+    def worst(self) -> Certificate:
+        """The certificate from the points seen to the attacked test points."""
+        return self.settings.worst(self.certificate)
+
+    @property
+    def share(self) -> Fraction | None:
+        """The share of failures that is the same for all n, if there is one."""
+        return None if self.common is None else self.common.share
+
+    @property
+    def setups(self) -> tuple[Setup, ...]:
         """Everything that the mixture correction may use before it sees a score."""
-        return setup_of(self.certificate, self.settings, self.n, self.m, self.m_test)
+        return setups_of(self.certificate, self.settings, self.n, self.m, self.m_test, self.share)
 
     def rule(
         self,
@@ -79,6 +93,7 @@ class Task:
             certified_p=counts.certified_p,
             losses=losses,
             boundaries=boundaries if counts.min_count else None,
+            share=self.share,
             certificate=self.certificate.describe(),
         )
 
@@ -97,7 +112,7 @@ def fit_exact(
     certificate: Certificate, settings: Settings, values: npt.NDArray[np.float64], tau: float
 ) -> DecisionRule:
     """Return the decision rule of exact probabilities, without any correction."""
-    rank = top_rank(values.size, settings.alpha, settings.delta)
+    rank = top_rank(values.size, settings.level, settings.delta, settings.touched)
     p = kth_smallest(values, rank) if rank else 0.0
     return DecisionRule(
         settings=settings,
@@ -105,7 +120,7 @@ def fit_exact(
         n_calibration=values.size,
         rank=rank,
         p=p,
-        certified_p=min(certificate.lower(p), p) if rank else 0.0,
+        certified_p=min(settings.worst(certificate).lower(p), p) if rank else 0.0,
         certificate=certificate.describe(),
     )
 
@@ -117,31 +132,32 @@ def _fit_mixture(task: Task) -> DecisionRule:
     """Correct for the worst mixture of binomials, without confidence bounds; see `_mixture`."""
     settings = task.settings
     if settings.tau is not None:
-        rank = task.setup.top_rank
-        tau, t = _count_at_fixed_tau(task, rank)
-        k, _ = tau_fixed_count(task.setup, t, rank)
-        return task.rule(tau, rank, t, _count_rule(task, t, k))
-    chosen = choose_rule(task.setup, price_of(settings))
+        setup = setup_at_fixed_tau(task.setups)
+        top = setup.top_rank
+        tau, t = _count_at_fixed_tau(task, top)
+        k, _ = tau_fixed_count(setup, t, top)
+        return task.rule(tau, top, t, _count_rule(task, t, k))
+    common = None if task.common is None else task.common.chosen
+    chosen = common or best_rule(task.setups, price_of(settings))
+    rank = chosen.rank if common is None else task.setups[0].top_rank
     if chosen.losses is not None:
         return _fit_losses(task, chosen)
     assert chosen.t is not None
-    assert chosen.rank is not None
-    tau = _threshold(task, chosen.t, chosen.rank)
+    assert rank is not None
+    tau = _threshold(task, chosen.t, rank)
     counts = _count_rule(task, chosen.t, chosen.test.k)
-    return task.rule(tau, chosen.rank, chosen.t, counts, boundaries=chosen.test.boundaries)
-
-
-def price_of(settings: Settings) -> Price:
-    """Return what a test input may cost under these settings."""
-    budget = settings.passes
-    limit = float(min(budget, Fraction(MAX_COUNT))) if isinstance(budget, Fraction) else None
-    return Price(settings.stops_early, limit if settings.stops_early else None)
+    return task.rule(tau, rank, chosen.t, counts, boundaries=chosen.test.boundaries)
 
 
 def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:
     assert chosen.losses is not None
+    settings = task.settings
     tau = select_threshold_by_losses(
-        task.scores, chosen.losses, task.settings.alpha, task.n_threads
+        task.scores,
+        chosen.losses,
+        settings.proof_level,
+        settings.touched,
+        n_threads=task.n_threads,
     )
     k = chosen.test.k if tau > -math.inf else 0
     losses = tuple(chosen.losses.tolist())
@@ -151,7 +167,7 @@ def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:
 
 def _count_rule(task: Task, t: int, k: int) -> CountRule:
     p = float_below(Fraction(t, task.m))
-    return CountRule(k, p, None, min(task.certificate.lower(p), p))
+    return CountRule(k, p, None, min(task.worst.lower(p), p))
 
 
 def _fit_counted(task: Task) -> DecisionRule:
@@ -159,13 +175,13 @@ def _fit_counted(task: Task) -> DecisionRule:
     settings, m_test = task.settings, task.m_test
     if settings.tau is None:
         rank, t, counts = counted_rule(
-            task.certificate, settings, task.n, task.m, m_test, task.n_classes
+            task.certificate, settings, task.n, task.m, m_test, task.n_classes, task.share
         )
         return task.rule(_threshold(task, t, rank), rank, t, counts)
-    rank = conformal_rank(settings.alpha - settings.spent, task.n)
+    rank = rank_of(settings, task.n)
     tau, t = _count_at_fixed_tau(task, rank)
     each = bound_error(settings, task.n, task.n_classes)
-    return task.rule(tau, rank, t, count_rule(task.certificate, t, task.m, m_test, each))
+    return task.rule(tau, rank, t, count_rule(task.worst, t, task.m, m_test, each))
 
 
 def _threshold(task: Task, t: int, rank: int) -> float:

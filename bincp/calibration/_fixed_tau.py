@@ -4,7 +4,9 @@ The line over the curve of the two failure probabilities may then not depend on 
 fixed in advance. The proof is in the notes of `bincp.BinCP`.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from bincp._utils.levels import success_rank
 from bincp.calibration._conditions import Condition, FixedSlope, MeanFailure, largest_count
@@ -12,6 +14,19 @@ from bincp.calibration._mixture import Setup, count_without_attack
 
 TYPICAL_SHARE = Fraction(7, 10)
 """The share t / m whose sets held fewest wrong labels on digits, over all strengths of attack."""
+
+
+def setup_at_fixed_tau(setups: Sequence[Setup]) -> Setup:
+    """Return the setup whose proof is used; which one it is may depend on nothing observed.
+
+    It is the one with the largest k for a typical t.
+    """
+    return setups[0] if len(setups) == 1 else max(setups, key=_typical_count)
+
+
+@lru_cache(256)
+def _typical_count(setup: Setup) -> int:
+    return tau_fixed_count(setup, success_rank(TYPICAL_SHARE, setup.m), setup.top_rank)[0]
 
 
 def tau_fixed_count(setup: Setup, t_observed: int, rank: int) -> tuple[int, Condition | None]:
@@ -26,7 +41,7 @@ def tau_fixed_count(setup: Setup, t_observed: int, rank: int) -> tuple[int, Cond
     curve = setup.curve(t_observed)
     share = setup.share(rank)
     k, condition = largest_count(
-        FixedSlope(curve, t_observed, setup.m, share, setup.alpha, slope), setup.m_test
+        FixedSlope(curve, t_observed, setup.m, share, setup.target, slope), setup.m_test
     )
     return max(k, count_without_attack(setup, t_observed, rank, curve)), condition
 

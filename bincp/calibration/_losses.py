@@ -42,14 +42,19 @@ def complaint(losses: Sequence[int], m: int) -> str | None:
     return None
 
 
-def budget_of(losses: Losses, n: int, alpha: Fraction) -> int:
-    """Return what the losses of n points may add up to, in units."""
-    return math.floor(alpha * (n + 1) / Fraction(UNIT)) - int(losses[0])
+def budget_of(losses: Losses, n: int, alpha: Fraction, poisoned: int = 0) -> int:
+    """Return what the losses of all but the poisoned points may add up to, in units.
+
+    The largest n - poisoned losses bound those of the clean points that are left. Each clean point
+    that is not is charged the highest loss, as the test point is.
+    """
+    return math.floor(alpha * (n + 1) / Fraction(UNIT)) - (poisoned + 1) * int(losses[0])
 
 
-def accept_all(losses: Losses, n: int, alpha: Fraction) -> bool:
+def accept_all(losses: Losses, n: int, alpha: Fraction, poisoned: int = 0) -> bool:
     """Whether losses cost too much at any threshold, so that every label is accepted."""
-    return n * int(losses[-1]) > budget_of(losses, n, alpha)
+    left = n - poisoned
+    return left <= 0 or left * int(losses[-1]) > budget_of(losses, n, alpha, poisoned)
 
 
 # ---- the threshold ----------------------------------------------------------------------------
@@ -60,23 +65,35 @@ _NEAR = 8  # places in the sample: sorting what lies between costs less than to 
 
 
 def select_threshold_by_losses(
-    scores: Scores, losses: Losses, alpha: Fraction, n_threads: int = 1
+    scores: Scores,
+    losses: Losses,
+    alpha: Fraction,
+    poisoned: int = 0,
+    *,
+    n_threads: int = 1,
 ) -> float:
     """Return the largest tau at which the losses of n + 1 points are at most alpha (n + 1).
 
-    ``scores`` is (n, m). tau is one of them, or -inf where they allow none; then every label is
+    ``scores`` is (n, m), and the smallest losses of so many ``poisoned`` points are replaced by the
+    highest loss there is. tau is one of them, or -inf where they allow none; then every label is
     accepted. A sorted sample of all scores is searched by counting, and then only the scores
     between two near places of the sample are sorted. NaN scores are refused.
     """
     n = len(scores.bits)
-    if accept_all(losses, n, alpha):
+    if accept_all(losses, n, alpha, poisoned):
         check_no_nan(scores)
         return -math.inf
-    return _largest_within(scores, losses, budget_of(losses, n, alpha), n_threads)
+    budget = budget_of(losses, n, alpha, poisoned)
+    return _largest_within(scores, losses, budget, poisoned, n_threads=n_threads)
 
 
-def _largest_within(scores: Scores, losses: Losses, budget: int, n_threads: int = 1) -> float:
-    """Return the largest score at which the losses of all rows add up to at most the budget."""
+def _largest_within(
+    scores: Scores, losses: Losses, budget: int, left_out: int = 0, *, n_threads: int = 1
+) -> float:
+    """Return the largest score at which the losses add up to at most the budget.
+
+    The smallest losses, so many as are left out, do not count.
+    """
     values = scores.values()
     n, m = values.shape
     sample = np.sort(values[:: -(-n // _SAMPLE_ROWS), :: -(-m // _SAMPLE_COLUMNS)], axis=None)
@@ -85,10 +102,10 @@ def _largest_within(scores: Scores, losses: Losses, budget: int, n_threads: int 
 
     def excess(i: int) -> tuple[int, Counts]:
         counts = count_exceedances(scores, sample[i], n_threads=n_threads)
-        return _total(losses, counts) - budget, counts
+        return _total(losses, counts, left_out) - budget, counts
 
     nothing = np.zeros(n, np.int32)
-    at_bottom, at_top = (n * int(losses[s]) - budget for s in (-1, 0))
+    at_bottom, at_top = ((n - left_out) * int(losses[s]) - budget for s in (-1, 0))
     if at_top <= 0:
         check_no_nan(scores)  # no search follows
         return math.inf
@@ -103,15 +120,18 @@ def _largest_within(scores: Scores, losses: Losses, budget: int, n_threads: int 
 
     def within(i: int) -> bool:
         reached = counts + np.bincount(rows[found >= ordered[i - 1]], minlength=n)
-        return _total(losses, reached) <= budget
+        return _total(losses, reached, left_out) <= budget
 
     if i := last_integer(within, 1, len(ordered)):
         return float(ordered[i - 1])
     return float(sample[low]) if low >= 0 else -math.inf
 
 
-def _total(losses: Losses, counts: Counts) -> int:
-    """Add up the losses of all counts, exactly."""
+def _total(losses: Losses, counts: Counts, left_out: int) -> int:
+    """Add up the losses of all counts but the largest ones that are left out, exactly."""
+    if left_out:
+        kept = len(counts) - left_out
+        counts = np.asarray(np.partition(counts, kept)[:kept])
     parts = range(0, len(counts), _EXACT_TERMS)
     # Where another thread writes to the scores, a count put together from two reads can exceed m.
     taken = (losses.take(counts[i : i + _EXACT_TERMS], mode="clip") for i in parts)

@@ -8,7 +8,7 @@ envelope of the curve of the two is at most alpha at j / (n + 1). No confidence 
 union bound is spent. The proof is in the notes of `bincp.BinCP`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from bincp._core._binomial import cp_upper
@@ -18,6 +18,7 @@ from bincp.calibration._conditions import MeanFailure
 from bincp.calibration._curve import Curve
 from bincp.calibration._decision_rule import Settings
 from bincp.certificates import Certificate
+from bincp.shifts import Shift
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,12 @@ class Setup:
 
     n calibration points have m samples each, a test point has m_test = m'. ``delta`` belongs to a
     training-conditional guarantee and is None for the marginal one. ``t`` is given where the user
-    fixed p.
+    fixed p. ``poisoned`` points may be arbitrary.
+
+    A shift of the test law has two proofs. Either ``alpha`` is the level that it leaves of that of
+    the user; or ``inside`` is the shift, and the imagined point is drawn from the test law. A
+    ``fixed_share`` takes the place of the share of failures that belongs to n and a rank, and a
+    ``proof_level``, a little below ``alpha``, its place in proofs with a tolerance.
     """
 
     certificate: Certificate
@@ -36,20 +42,44 @@ class Setup:
     alpha: Fraction
     delta: Fraction | None = None
     t: int | None = None
+    poisoned: int = 0
+    inside: Shift | None = None
+    fixed_share: Fraction | None = None
+    ranks_only: bool = False
+    proof_level: Fraction | None = None
 
     @property
     def may_weigh(self) -> bool:
-        """Whether counts may have losses; they have no t, and no proof given the calibration."""
-        return self.delta is None and self.t is None
+        """Whether counts may have losses.
+
+        They have no t, and no proof given the calibration, inside a shift, or where an adversary
+        chooses n.
+        """
+        outside = self.inside is None and self.fixed_share is None and not self.ranks_only
+        return self.delta is None and self.t is None and outside
 
     @property
     def top_rank(self) -> int:
         """The largest rank that leaves a share of at most alpha to failures."""
-        return top_rank(self.n, self.alpha, self.delta)
+        level = self.alpha if self.inside is None else self.inside.level(self.alpha)
+        if self.fixed_share is not None:
+            level = min(level, self.fixed_share)
+        return top_rank(self.n, level, self.delta, self.poisoned)
 
     def share(self, rank: int) -> Fraction:
-        """Return the bound on the mean failure that a rank gives."""
-        return share_of_failures(rank, self.n, self.delta)
+        """Return the bound on the mean failure that a rank gives.
+
+        The points that may be arbitrary count as if all of them lay below tau.
+        """
+        share = self.fixed_share
+        if share is None:
+            share = share_of_failures(rank + self.poisoned, self.n, self.delta)
+        return share if self.inside is None else 1 - self.inside.lower(1 - share)
+
+    @property
+    def target(self) -> Fraction:
+        """The level that proofs with a tolerance aim at."""
+        return self.alpha if self.proof_level is None else self.proof_level
 
     def curve(self, t: int) -> Curve:
         """Return the certificate on a grid for the success rank t."""
@@ -58,13 +88,36 @@ class Setup:
     def condition(self, t: int, rank: int, curve: Curve | None = None) -> MeanFailure:
         """Return the condition of the p-fixed rule with these ranks, on the usual grid if None."""
         grid = self.curve(t) if curve is None else curve
-        return MeanFailure(grid, t, self.m, self.share(rank), self.alpha)
+        return MeanFailure(grid, t, self.m, self.share(rank), self.target)
 
 
-def setup_of(certificate: Certificate, settings: Settings, n: int, m: int, m_test: int) -> Setup:
-    """Return what the mixture correction may use under these settings before it sees a score."""
-    t = None if settings.p is None else success_rank(settings.p, m)
-    return Setup(certificate, n, m, m_test, settings.alpha, settings.delta, t)
+def setups_of(
+    certificate: Certificate,
+    settings: Settings,
+    n: int,
+    m: int,
+    m_test: int,
+    share: Fraction | None = None,
+) -> tuple[Setup, ...]:
+    """Return what the mixture correction may use under these settings before it sees a score.
+
+    A rule that is valid in one of the setups is valid.
+    """
+    outside = Setup(
+        settings.worst(certificate),
+        n,
+        m,
+        m_test,
+        settings.level,
+        settings.delta,
+        None if settings.p is None else success_rank(settings.p, m),
+        settings.touched,
+        fixed_share=share,
+    )
+    if settings.drift is None:
+        return (outside,)
+    inside = replace(outside, alpha=settings.alpha, inside=settings.drift)
+    return replace(outside, proof_level=settings.proof_level), inside
 
 
 def share_of_failures(rank: int, n: int, delta: Fraction | None = None) -> Fraction:
@@ -79,11 +132,16 @@ def share_of_failures(rank: int, n: int, delta: Fraction | None = None) -> Fract
     return Fraction(cp_upper(rank - 1, n, float_below(delta)))
 
 
-def top_rank(n: int, alpha: Fraction, delta: Fraction | None = None) -> int:
-    """Return the largest rank that leaves a share of at most alpha to failures."""
+def top_rank(n: int, alpha: Fraction, delta: Fraction | None = None, poisoned: int = 0) -> int:
+    """Return the largest rank that leaves a share of at most alpha to failures, 0 for none.
+
+    Of the clean points up to the rank above, all but the poisoned ones are still there.
+    """
     if delta is None:
-        return conformal_rank(alpha, n)
-    return last_integer(lambda rank: share_of_failures(rank, n, delta) <= alpha, 1, n)
+        rank = conformal_rank(alpha, n)
+    else:
+        rank = last_integer(lambda rank: share_of_failures(rank, n, delta) <= alpha, 1, n)
+    return max(rank - poisoned, 0)
 
 
 def count_without_attack(setup: Setup, t: int, rank: int, curve: Curve) -> int:

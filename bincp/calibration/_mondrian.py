@@ -23,7 +23,8 @@ from bincp.calibration._attributes import Configured, Shown, fitted
 from bincp.calibration._bincp import BinCP
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._class_triviality import trivial_classes
-from bincp.calibration._decision_rule import DecisionRule
+from bincp.calibration._common import Common, common_rule
+from bincp.calibration._decision_rule import DecisionRule, Settings
 from bincp.calibration._fitting import Task, fit
 from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
@@ -60,7 +61,8 @@ class MondrianBinCP(Configured):
     n_classes : int
         K; never inferred from labels.
     **options
-        The options of `BinCP`: alpha, p, tau, correction, union, eta, guarantee, passes. With
+        The options of `BinCP`: alpha, p, tau, correction, union, eta, guarantee, passes, poisoned,
+        label_noise, shift, attacked_calibration. With
         "clopper-pearson" and the union "per-bound" a class of n_y points spends eta / (n_y + 1) on
         each bound. With `passes` each class has boundaries of its own. A number of passes bounds
         those of each class on its own, while an input is drawn until its last label is decided, so
@@ -88,6 +90,20 @@ class MondrianBinCP(Configured):
 
     Notes
     -----
+    *Poisoned labels.* With ``poisoned=b``, or a count of wrong labels, at most b points may have
+    been touched in any way: replaced, added, taken away, or given another label, so that they left
+    one class and entered another. b is charged to every class, for all may be in one. Then an
+    adversary has a say in the sizes of the classes, and would choose among the rules if they
+    depended on these. So t and k are the same for all sizes: they are made for a share of failures
+    a', a function of m, m', alpha and the certificate alone, and tau of a class with n_y points is
+    the (floor(a' (n_y + 1)) - b)-th smallest. If d points were taken away and i added, d and i at
+    most b, the class had n_y + d - i points and the rank floor(a' (n_y + d - i + 1)); this is at
+    least the rank used plus d, so that as many clean points as the rank used are still below tau.
+    ``MondrianBinCP(certificate, n_classes=1, poisoned=b)`` does so for sets of one class, where
+    `BinCP` takes n for given. Confidence bounds that depend on n are refused, and so are rates of
+    wrong labels: errors move points between classes, and their share of a class that is seen is not
+    known. A `shift` is of the inputs of each class.
+
     Each class size has a search of its own for the best rule, some 0.1 s in the default correction.
     Classes of equal size share it.
 
@@ -128,6 +144,7 @@ class MondrianBinCP(Configured):
     def __init__(self, certificate: Certificate, *, n_classes: int, **options: Any) -> None:
         self._n_classes = check_integer("n_classes", n_classes, low=1)
         self._settings = BinCP(certificate, **options)._settings  # checks both
+        _check_departures(self._settings)
         self._certificate = certificate
         self._rule = None
 
@@ -221,10 +238,11 @@ class MondrianBinCP(Configured):
         n_threads = check_integer("n_threads", n_threads, low=1)
         order = np.argsort(y, kind="stable")
         starts = np.searchsorted(y[order], np.arange(self.n_classes + 1))
+        common = self._common_rule(certificate, scores.bits.shape[1], m_test)
 
         def fitted(rows: npt.NDArray[np.int64]) -> DecisionRule:
             own = scores.rows(rows)
-            return fit(Task(certificate, self._settings, own, m_test, 1, n_threads))
+            return fit(Task(certificate, self._settings, own, m_test, 1, common, n_threads))
 
         self._rule = rules = ClassRules(
             tuple(
@@ -234,6 +252,12 @@ class MondrianBinCP(Configured):
         if (causes := trivial_classes(rules, certificate)) is not None:
             warnings.warn(causes, TrivialSetWarning, stacklevel=2)
         return self
+
+    def _common_rule(self, certificate: Certificate, m: int, m_test: int) -> Common | None:
+        """Return what the rules of all class sizes share, where an adversary may choose these."""
+        if not self._settings.touched:
+            return None
+        return common_rule(certificate, self._settings, m, m_test)
 
     def predict_set(self, scores: ArrayLike) -> npt.NDArray[np.bool_]:
         """Return the prediction sets of inputs with sampled scores.
@@ -411,3 +435,18 @@ class MondrianBinCP(Configured):
         See `save`.
         """
         return cls._with_rules(*_storage.read_as(ClassRules, path))
+
+
+def _check_departures(settings: Settings) -> None:
+    """Refuse what has no proof for each class."""
+    if settings.label_noise is not None and settings.label_noise[0] != "count":
+        raise ValueError(
+            '`label_noise` must be None or ("count", c) for MondrianBinCP, because errors move '
+            "points between classes and their share of each class is not known, got "
+            f"{settings.label_noise!r}"
+        )
+    if settings.touched and settings.spends_on_classes:
+        raise ValueError(
+            '`union` must be "two-bounds" with poisoned points, because the bounds of '
+            f'"per-bound" depend on the sizes of the classes, got {settings.union!r}'
+        )

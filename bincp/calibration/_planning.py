@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bincp._utils.drawing import draw
-from bincp._utils.levels import Level
+from bincp._utils.levels import Level, shown
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.calibration._arguments import check_test_samples
 from bincp.calibration._bincp import BinCP
 from bincp.calibration._clopper_pearson import uncorrected_rule
 from bincp.calibration._counted import counted_rule, wrong_labels
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._fitting import price_of
+from bincp.calibration._departures import Noise
 from bincp.calibration._label_test import LabelTest
-from bincp.calibration._mixture import setup_of
-from bincp.calibration._search import choose_rule
+from bincp.calibration._mixture import setups_of
+from bincp.calibration._search import best_rule, price_of
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._shared_draws import shared_rule
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate
+from bincp.shifts import Shift
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -187,6 +188,7 @@ class Plan:
         lines = [
             f"n = {self.n} calibration points with m = {self.m} scores each, "
             f"m' = {self.n_test_samples} at prediction, alpha = {self.settings.alpha}",
+            *self._departures(),
             self._test(),
             self._origin_of_tau(),
             "",
@@ -221,6 +223,19 @@ class Plan:
     def _row(self) -> str:
         numbers = f"{self.share:.4f}", f"{self.wrong_labels:.4f}", f"{self.expected_passes:.4g}"
         return _ROW.format(self.name, self.min_count, *numbers)
+
+    def _departures(self) -> list[str]:
+        settings = self.settings
+        parts = {
+            "poisoned points": settings.poisoned or None,
+            "label noise": settings.label_noise and "{} {}".format(*settings.label_noise),
+            "shift": settings.shift,
+            "calibration inputs": "attacked" if settings.attacked_calibration else None,
+        }
+        given = [f"{name}: {value}" for name, value in parts.items() if value is not None]
+        if settings.drift is not None:
+            given.append(f"level on the points seen: {shown(settings.level)}")
+        return [", ".join(given)] if given else []
 
     def _test(self) -> str:
         if self.boundaries is None:
@@ -290,6 +305,10 @@ def plan(
     eta: Level | None = None,
     guarantee: str | tuple[str, Level] = "marginal",
     passes: Level | None = None,
+    poisoned: int = 0,
+    label_noise: Noise | None = None,
+    shift: Shift | None = None,
+    attacked_calibration: bool = False,
 ) -> Plan:
     """Compute what a calibration of `BinCP` will find, all but tau, before any model call.
 
@@ -321,6 +340,8 @@ def plan(
         The argument `guarantee` of `BinCP`.
     passes : None, "auto" or a number of at least 1, optional
         The argument `passes` of `BinCP`.
+    poisoned, label_noise, shift, attacked_calibration
+        The arguments of `BinCP`. The rule of the paper is planned for the same.
 
     Returns
     -------
@@ -374,6 +395,10 @@ def plan(
         eta=Settings.eta if eta is None else eta,
         guarantee=guarantee,
         passes=passes,
+        poisoned=poisoned,
+        label_noise=label_noise,
+        shift=shift,
+        attacked_calibration=attacked_calibration,
     )
     n = check_integer("n", n, low=1)
     m = check_integer("m", m, low=1, high=MAX_COUNT)
@@ -426,10 +451,11 @@ class _Numbers:
         )
 
     def _paper(self) -> Plan | None:
-        alpha, eta = self.settings.alpha, self.settings.eta
-        if self.n_classes is None or self.settings.delta is not None or eta >= alpha:
+        eta = self.settings.eta
+        if self.n_classes is None or self.settings.delta is not None or eta >= self.settings.level:
             return None
-        printed = Settings(alpha, PAPER_P, correction="clopper-pearson", eta=eta)
+        printed = replace(self.settings, p=PAPER_P, correction="clopper-pearson", passes=None)
+        printed = replace(printed, union="per-bound")
         return replace(self, settings=printed)._plan()
 
     @property
@@ -438,8 +464,8 @@ class _Numbers:
 
     def _mixture(self) -> tuple[DecisionRule, float, float]:
         """Return the rule, its share of wrong labels and its passes."""
-        setup = setup_of(self.certificate, self.settings, self.n, self.m, self.m_test)
-        chosen = choose_rule(setup, price_of(self.settings))
+        setups = setups_of(self.certificate, self.settings, self.n, self.m, self.m_test)
+        chosen = best_rule(setups, price_of(self.settings))
         rule = self._rule(chosen.test.k, chosen.rank, chosen.t)
         if chosen.losses is not None:
             rule = replace(rule, losses=tuple(chosen.losses.tolist()))
@@ -464,7 +490,8 @@ class _Numbers:
 
     def _rule(self, k: int, rank: int | None, t: int | None) -> DecisionRule:
         """Return the decision rule, but for tau."""
-        found = None if t is None else uncorrected_rule(self.certificate, t, self.m, self.m_test)
+        worst = self.settings.worst(self.certificate)
+        found = None if t is None else uncorrected_rule(worst, t, self.m, self.m_test)
         return DecisionRule(
             settings=self.settings,
             tau=math.inf if k else -math.inf,

@@ -6,9 +6,9 @@ from dataclasses import replace
 from bincp.calibration._conditions import Condition
 from bincp.calibration._curve import Array, Curve
 from bincp.calibration._decision_rule import DecisionRule
-from bincp.calibration._fixed_tau import tau_fixed_count
+from bincp.calibration._fixed_tau import setup_at_fixed_tau, tau_fixed_count
 from bincp.calibration._label_test import MOST_EARLY_DRAWS, LabelTest
-from bincp.calibration._mixture import Setup, count_without_attack, setup_of
+from bincp.calibration._mixture import Setup, count_without_attack, setups_of
 from bincp.calibration._sequential import SequentialRule, exit_probabilities
 from bincp.calibration._shared_draws import allows
 from bincp.certificates import Certificate
@@ -20,6 +20,13 @@ def is_valid(setup: Setup, test: LabelTest, t: int, rank: int) -> bool:
     if test.spread is None and test.k <= count_without_attack(setup, t, rank, condition.curve):
         return True
     return _holds(condition, test.worst_refusals)
+
+
+def allow_test(setup: Setup, k: int, boundaries: SequentialRule | None, t: int, rank: int) -> bool:
+    """Whether ranks are shown to allow a count, or boundaries where there are some."""
+    if boundaries is None:
+        return is_valid(setup, LabelTest(k, setup.m_test), t, rank)
+    return _allow_boundaries(setup, boundaries, t, rank)
 
 
 def ranks_allow(rule: DecisionRule, certificate: Certificate) -> bool:
@@ -35,12 +42,10 @@ def ranks_allow(rule: DecisionRule, certificate: Certificate) -> bool:
         return True  # every label is accepted
     if rule.settings.correction == "shared-draws":
         return allows(certificate, rule.settings.alpha, n, rank, t, m, k, m_test)
-    setup = setup_of(certificate, rule.settings, n, m, m_test)
+    setups = setups_of(certificate, rule.settings, n, m, m_test, rule.share)
     if rule.settings.tau is not None:
-        return k <= tau_fixed_count(setup, t, rank)[0]
-    if rule.boundaries is None:
-        return is_valid(setup, LabelTest(k, m_test), t, rank)
-    return _allow_boundaries(setup, rule.boundaries, t, rank)
+        return k <= tau_fixed_count(setup_at_fixed_tau(setups), t, rank)[0]
+    return any(allow_test(setup, k, rule.boundaries, t, rank) for setup in setups)
 
 
 def _allow_boundaries(setup: Setup, boundaries: SequentialRule, t: int, rank: int) -> bool:

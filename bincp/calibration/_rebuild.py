@@ -1,22 +1,18 @@
 """A certificate made again from its description, where it is one that bincp knows by itself."""
 
-import json
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import fields
-from typing import Any
 
 import numpy as np
 
-from bincp import balls, smoothing
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._loss_proof import proves
 from bincp.calibration._rank_proof import ranks_allow
+from bincp.calibration._risk_fitting import risk_is_paid
 from bincp.calibration._risk_rule import RiskRule
 from bincp.calibration._sequential import SequentialRule
-from bincp.certificates import Certificate, certify, registered
-from bincp.errors import CertificateError
+from bincp.certificates import Certificate, described
 
 # Bounds may differ by rounding between versions and platforms.
 _TOLERANCE = 1e-9
@@ -25,34 +21,34 @@ _TOLERANCE = 1e-9
 def certificate_of(rule: DecisionRule | ClassRules | RiskRule) -> Certificate | None:
     """Return the certificate that a rule was made with, None if it cannot be known.
 
-    It is known where the description names a pair of classes of bincp with their parameters, and
-    the certificate of that pair has the same description and the same value at p.
+    It is known where the description names a pair of classes of bincp with their parameters, or
+    how it was made of such certificates, and the certificate that is made again has the same
+    description and the same value at p.
 
     Raises
     ------
     ValueError
-        If the certificate of the pair proves less than the rule took from it, or the losses or
+        If that certificate proves less than the rule took from it, or the losses or
         ranks of the mixture correction do not allow the test.
     """
     rules: Sequence[DecisionRule | RiskRule]
     rules = rule.made if isinstance(rule, ClassRules) else [rule]
-    certificate = _described(rules[0].certificate)
+    certificate = described(rules[0].certificate)
     if certificate is None:
         return None
+    worst = rules[0].settings.worst(certificate)
     # Classes of equal size have equal losses: each pair is proven once.
     decisions = [one for one in rules if isinstance(one, DecisionRule)]
     paid = {(one.losses, one.tests) for one in decisions if one.losses is not None}
     for losses, test in paid:
-        _check_losses(losses, test, certificate)
-    gives = [_gives(certificate, one) for one in rules]  # each is checked, also after a no
+        _check_losses(losses, test, worst)
+    gives = [_gives(worst, one) for one in rules]  # each is checked, also after a no
     for one in {_ranks_of(one): one for one in decisions if _takes_ranks(one)}.values():
         _check_ranks(one, certificate)
+    for risk in rules:
+        if isinstance(risk, RiskRule) and risk.share is not None:
+            _check_risk(risk, certificate)
     return certificate if all(gives) else None
-
-
-def pair_of(description: dict[str, Any]) -> tuple[smoothing.Smoothing, balls.Ball]:
-    """Return the scheme and the ball of a certificate that `certificate_of` made again."""
-    return _made(smoothing, description["smoothing"]), _made(balls, description["ball"])
 
 
 def _gives(certificate: Certificate, rule: DecisionRule | RiskRule) -> bool:
@@ -78,6 +74,16 @@ def _check_losses(losses: tuple[int, ...], test: SequentialRule, certificate: Ce
         )
 
 
+def _check_risk(rule: RiskRule, certificate: Certificate) -> None:
+    if not risk_is_paid(rule, certificate):
+        test = "`min_count_`" if rule.boundaries is None else "`boundaries_`"
+        raise ValueError(
+            f"{test} must be what `share_` and `success_rank_` allow under {certificate!r} for "
+            f"alpha, got k = {rule.min_count} with the share {rule.share} and "
+            f"t = {rule.success_rank}, which do not keep the level"
+        )
+
+
 def _takes_ranks(rule: DecisionRule) -> bool:
     """Whether ranks must allow the test: with bounds on probabilities the count follows of them."""
     ranked = rule.settings.correction in ("mixture", "shared-draws")
@@ -86,7 +92,8 @@ def _takes_ranks(rule: DecisionRule) -> bool:
 
 def _ranks_of(rule: DecisionRule) -> Hashable:
     """Return all that decides whether ranks allow the test, of rules with common settings."""
-    return rule.n_calibration, rule.success_rank, rule.rank, rule.min_count, rule.boundaries
+    size = rule.n_calibration if rule.share is None else rule.share
+    return size, rule.success_rank, rule.rank, rule.min_count, rule.boundaries
 
 
 def _check_ranks(rule: DecisionRule, certificate: Certificate) -> None:
@@ -97,41 +104,3 @@ def _check_ranks(rule: DecisionRule, certificate: Certificate) -> None:
             f"alpha and n, got k = {rule.min_count} with j = {rule.rank} and "
             f"t = {rule.success_rank}, which do not keep the coverage"
         )
-
-
-def _described(description: dict[str, Any]) -> Certificate | None:
-    try:
-        scheme = _made(smoothing, description["smoothing"])
-        ball = _made(balls, description["ball"])
-        if not _is_built_in(type(scheme), type(ball)):
-            return None
-        certificate = certify(scheme, ball)
-    except (KeyError, TypeError, ValueError, CertificateError):
-        return None
-    # What later versions say beside it is no difference: the bounds are compared anyway.
-    same = json.dumps(_common(certificate.describe(), description), sort_keys=True) == json.dumps(
-        description, sort_keys=True
-    )
-    return certificate if same else None
-
-
-def _common(described: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in described.items() if key in stored}
-
-
-def _made(module: Any, value: Any) -> Any:
-    """Return a parameter from its JSON value; objects are those of the classes of a module."""
-    if isinstance(value, list):
-        return tuple(_made(module, item) for item in value)
-    if not isinstance(value, dict):
-        return value
-    name = value["type"]
-    if name not in module.__all__:
-        raise ValueError(f"{name!r} is not a class of {module.__name__}")
-    made = getattr(module, name)
-    names = [part.name for part in fields(made) if part.name in value]  # others have defaults
-    return made(**{part: _made(module, value[part]) for part in names})
-
-
-def _is_built_in(scheme: type, ball: type) -> bool:
-    return any(pair[:2] == (scheme, ball) and pair[2].startswith("bincp.") for pair in registered())

@@ -11,21 +11,23 @@ from os import PathLike
 from typing import Any, Self, TypeVar
 
 from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores
-from bincp._utils.levels import Level, check_level, conformal_rank, shown, success_rank
-from bincp._utils.validation import check_threshold
+from bincp._utils.levels import Level, check_level, shown
+from bincp._utils.validation import check_flag, check_threshold
 from bincp.calibration import _storage
 from bincp.calibration._arguments import (
     check_calibration_shape,
+    check_passes,
     check_test_samples,
 )
 from bincp.calibration._attributes import Certified, Shown, fitted
-from bincp.calibration._counted import count_rule, default_success_rank
+from bincp.calibration._departures import Noise, checked_departures
 from bincp.calibration._prediction import (
     sampled,
     sets_from_counts,
     sets_from_probabilities,
     sets_from_scores,
 )
+from bincp.calibration._risk_counts import better_p_of, fit_counts
 from bincp.calibration._risk_rule import (
     CORRECTIONS,
     FALSE_NEGATIVE_RATE,
@@ -34,10 +36,11 @@ from bincp.calibration._risk_rule import (
 )
 from bincp.calibration._risk_threshold import Loss, Sets, largest_threshold
 from bincp.calibration._stored import StoredScores
-from bincp.calibration._triviality import better_p, too_small_p
+from bincp.calibration._triviality import too_few_points, too_small_p
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import kth_largest
 from bincp.errors import TrivialSetWarning
+from bincp.shifts import Shift
 
 T = TypeVar("T")
 
@@ -51,15 +54,16 @@ class RobustRiskControl(Certified):
 
     Each point has a set of true labels (n, K), and a loss in [0, 1] that cannot grow when a set
     does. A label belongs to the set iff at least k of its m' sampled scores reach tau; calibration
-    finds tau and k. With one true label a point and the default loss this is `bincp.BinCP` with the
-    "two-bounds" union.
+    finds tau and k. With one true label a point and the default loss this is `bincp.BinCP` with
+    ranks, or with the "two-bounds" union.
 
     Guarantee: if the calibration points and the test point before the attack are exchangeable, the
     expected loss of the set of any input in the ball around the test point is at most alpha, over
     calibration set, test point and noise. The test draws must be i.i.d. given the input and unknown
-    to the adversary, the draws of one calibration point i.i.d.; calibration points, and the labels
-    of a point, may share draws. It holds with the correction, or with exact probabilities; with
-    ``correction="none"`` **nothing is guaranteed**, and `guarantee` is "none".
+    to the adversary, the draws of one calibration point i.i.d.; the labels of a point may share
+    draws. For "mixture" the draws of different calibration points must be independent; for
+    "clopper-pearson" they may be shared. It holds with these corrections, or with exact
+    probabilities; with ``correction="none"`` **nothing is guaranteed**, and `guarantee` is "none".
 
     Parameters
     ----------
@@ -76,11 +80,28 @@ class RobustRiskControl(Certified):
         taken at their exact binary values. It must not grow when labels are added to a set (which
         is checked on the sets that calibration meets), and must be at most alpha for the set of all
         labels.
-    correction : {"clopper-pearson", "none"}
-        How the error of sampling is paid for.
+    correction : {"mixture", "clopper-pearson", "none"}
+        How the error of sampling is paid for. "mixture" assumes the worst mixture of binomial
+        distributions that calibration leaves possible; with an additive loss nothing else is spent,
+        and with another one the K labels are paid for by a part of alpha. "clopper-pearson" has
+        confidence bounds.
     eta : int, float, str, Decimal or Fraction
-        Share of alpha spent on sampling error, in (0, alpha): eta / 2 for each confidence bound
-        with the default loss, eta / (2 K) with any other.
+        Share of alpha spent on sampling error, in (0, alpha), by "clopper-pearson" only: eta / 2
+        for each confidence bound with an additive loss, eta / (2 K) with any other.
+    passes : None, "auto" or a number of at least 1, optional
+        How many forward passes a test input may cost, as in `BinCP`; a number needs "mixture".
+    additive : bool
+        Declare that a loss that is a function adds up: it is a sum, over the true labels that are
+        missing, of weights that depend on the input and its true labels and add up to 1 at most.
+        This is checked on the sets that calibration meets. The false-negative rate is such a loss.
+    poisoned : int
+        b, the most calibration points that an adversary may have replaced by any others: the
+        n - b largest losses are added up, and each of b points costs 1.
+    label_noise : None, ("count", c), ("rate", e) or ("mean-rate", e), optional
+        What is known of calibration points with wrong sets of true labels, as in `BinCP`.
+    shift : bincp.shifts.Shift, optional
+        How far the law of the clean test points may be from that of the calibration points, which
+        must be i.i.d. then.
 
     Attributes
     ----------
@@ -100,12 +121,15 @@ class RobustRiskControl(Certified):
         Certified lower bound under attack, at `p_lower_`, or at `p_` where there is none; 0 where
         every label is accepted.
     total_loss_ : Fraction or None
-        Sum of the losses of the calibration points that decided: at most alpha (n + 1) - 1, less
-        what is spent on sampling. None where the calibration set is too small for alpha.
+        Sum of the losses of the calibration points that decided, without the b smallest: at most
+        alpha (n + 1) - (b + 1), less what is spent on sampling and on a shift. None where the
+        calibration set is too small for alpha.
     n_calibration_, n_classes_, n_samples_, n_test_samples_ : int or None
         n, K, m and m'.
     dtype_ : str or None
         Dtype of the scores.
+    boundaries_ : SequentialRule or None
+        When a label is accepted or refused; None where it is decided by the count of all m' draws.
 
     Notes
     -----
@@ -118,20 +142,37 @@ class RobustRiskControl(Certified):
     in the ball p(x', y) >= c(p(x, y)) >= c(q), c the certificate: the robust set
     {y : p(x', y) >= c(q)} contains C_q(x), and its loss is no larger.
 
-    With samples, v(x, y) is the t-th largest of m, t = ceil(p m), and tau is found in the same way
-    from the sets {y : v(x, y) >= tau}, at level alpha - eta, with m imagined clean draws for the
-    test point. The probability that a score of y reaches v(x, y) itself is at least the lower
-    confidence bound L of t successes in m, but for a probability of the level of the bound,
-    whatever tau is; and if v(x, y) >= tau, that of reaching tau is no less. At the attacked input
-    it is at least c(L), and the count is at least k, the least count with an upper bound of at
-    least c(L), but for the level of that bound. So a label of the clean set is lost with
-    probability at most twice the level. The false-negative rate is a mean over true labels, so its
-    expectation grows by at most as much; that of another loss, bounded by 1, by at most the
-    probability that any of the K labels is lost.
+    With samples, v(x, y) is the t-th largest of m, and tau is found in the same way from the sets
+    {y : v(x, y) >= tau}, at a level a', with m imagined clean draws for the test point.
+
+    *Mixture.* Let p be the probability that a clean score of a label reaches tau, u(p) the
+    probability that fewer than t of m do, and v(p) the largest probability that the test refuses
+    the label at an attacked input. With weights w of the true labels, the imagined point loses
+    sum_y w_y u(p_y) in the mean, which is at most a', and the attacked one at most
+    sum_y w_y v(p_y). Under the law of p that is weighted by w, with the rest of the weight at
+    u = v = 0, the means of u and v are these; so the upper concave envelope of the curve (u, v) at
+    a' is a bound on the loss, as in `BinCP`. How the labels depend on each other does not matter.
+    Any other loss is at most that of the imagined set, or 1 if a label of the imagined set is
+    refused: a' + K D, D the largest (1 - u(p)) v(p). A shift acts on 1 less the loss, as on the
+    probability of an event. Poison: the losses of the clean points that are left are at most the
+    n - b largest that are seen, and those of the others at most 1.
+
+    *Confidence bounds.* The level is alpha - eta. The probability that a score of y reaches v(x, y)
+    itself is at least the lower confidence bound L of t successes in m, but for a probability of
+    the level of the bound, whatever tau is; and if v(x, y) >= tau, that of reaching tau is no less.
+    At the attacked input it is at least c(L), and the count is at least k, the least count with an
+    upper bound of at least c(L), but for the level of that bound. So a label of the clean set is
+    lost with probability at most twice the level. The false-negative rate is a mean over true
+    labels, so its expectation grows by at most as much; that of another loss, bounded by 1, by at
+    most the probability that any of the K labels is lost.
 
     A label is decided once its count has reached k, or cannot reach it any more. The boundaries
     ``SequentialRule.curtailed(rule.min_count_, rule.n_test_samples_)`` stop there and give the same
-    sets. Other boundaries have no proof here: a confidence bound is for the count of all draws.
+    sets. Other boundaries have a proof with "mixture" only, which makes them with `passes`: a
+    confidence bound is for the count of all draws.
+
+    Attacks on the calibration inputs are not offered: the losses of several labels under one attack
+    have no bound that an exchangeable point has, too.
 
     Threads may predict with one object, and save it, at the same time, also while another thread
     calibrates it: the rule is replaced as a whole, at the end, so each prediction and each file is
@@ -172,6 +213,9 @@ class RobustRiskControl(Certified):
     p_ = _fitted(lambda rule: rule.p)
     p_lower_ = _fitted(lambda rule: rule.p_lower)
     certified_p_ = _fitted(lambda rule: rule.certified_p)
+    boundaries_ = _fitted(lambda rule: rule.boundaries)
+    passes = Shown[Fraction | str | None](lambda owner: owner._settings.passes)
+    additive = Shown[bool](lambda owner: owner._settings.additive)
 
     def __init__(
         self,
@@ -180,8 +224,13 @@ class RobustRiskControl(Certified):
         alpha: Level = 0.1,
         p: Level | None = None,
         loss: str | Loss = FALSE_NEGATIVE_RATE,
-        correction: str = "clopper-pearson",
+        correction: str = "mixture",
         eta: Level = 1e-3,
+        passes: Level | None = None,
+        additive: bool = False,
+        poisoned: int = 0,
+        label_noise: Noise | None = None,
+        shift: Shift | None = None,
     ) -> None:
         as_certificate(certificate)
         named = isinstance(loss, str) and loss == FALSE_NEGATIVE_RATE
@@ -198,7 +247,11 @@ class RobustRiskControl(Certified):
             loss=FALSE_NEGATIVE_RATE if named else None,
             correction=correction,
             eta=check_level("eta", eta),
+            passes=check_passes(passes, correction, None),
+            additive=check_flag("additive", additive),
+            **checked_departures(poisoned, label_noise, shift, False),
         )
+        self._settings.check_with(certificate)
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
 
@@ -264,21 +317,27 @@ class RobustRiskControl(Certified):
         check_calibration_shape(checked, "(n, K, m)")
         n, n_classes, m = checked.bits.shape
         m_test = check_test_samples(n_test_samples, m)
-        each, level = settings.bound_error(n_classes), settings.sampled_alpha
-        setting = (certificate, n, m, m_test, conformal_rank(level, n), each)
-        t = default_success_rank(*setting) if self.p is None else success_rank(self.p, m)
-        tau, total_loss = largest_threshold(kth_largest(checked, t), labels, loss, level)
-        rule = count_rule(certificate, t, m, m_test, each)
+        found = fit_counts(certificate, settings, n, n_classes, m, m_test)
+        t, rule = found.t, found.counts
+        tau, total_loss = largest_threshold(
+            kth_largest(checked, t),
+            labels,
+            loss,
+            found.level,
+            settings.touched,
+            additive=settings.additive,
+        )
         accept_all = tau == -math.inf
-        better = None if self.p is None or rule.min_count else better_p(*setting)
         return self._with(
             certificate,
-            better,
+            None if rule.min_count else better_p_of(certificate, settings, n, n_classes, m, m_test),
             tau=tau,
             total_loss=total_loss,
             n_calibration=n,
             n_classes=n_classes,
             min_count=0 if accept_all else rule.min_count,
+            share=found.level if settings.correction == "mixture" else None,
+            boundaries=None if accept_all or not rule.min_count else found.boundaries,
             success_rank=t,
             n_samples=m,
             n_test_samples=m_test,
@@ -332,7 +391,10 @@ class RobustRiskControl(Certified):
         if values.ndim != 2 or values.size == 0:
             raise ValueError(f"`probabilities` must have shape (n, K), got {values.shape}")
         threshold = check_threshold("tau", tau)
-        largest, total_loss = largest_threshold(values, labels, loss, self.alpha)
+        settings = self._settings
+        largest, total_loss = largest_threshold(
+            values, labels, loss, settings.level, settings.touched, additive=settings.additive
+        )
         p = max(0.0, largest)
         return self._with(
             certificate,
@@ -341,7 +403,7 @@ class RobustRiskControl(Certified):
             n_calibration=values.shape[0],
             n_classes=values.shape[1],
             p=p,
-            certified_p=min(certificate.lower(p), p),
+            certified_p=min(settings.worst(certificate).lower(p), p),
         )
 
     def predict_set(self, scores: ArrayLike) -> Sets:
@@ -529,10 +591,13 @@ def _warn_if_trivial(rule: RiskRule, better: Fraction | None) -> None:
         "the certificate leaves no count or probability that is too low; a smaller radius, more "
         "noise, more samples or a larger alpha would fix it"
     )
-    if rule.tau == -math.inf:
+    settings, n = rule.settings, rule.n_calibration
+    if settings.sampled_alpha * (n + 1) < settings.touched + 1:
+        cause = too_few_points(n, settings, settings.level - settings.sampled_alpha)
+    elif rule.tau == -math.inf:
         cause = (
-            f"n = {rule.n_calibration} calibration points are too few for "
-            f"alpha = {shown(rule.settings.alpha)}, or have too few finite scores"
+            f"n = {n} calibration points are too few for alpha = {shown(settings.alpha)}, or have "
+            "too few finite scores"
         )
     elif better is not None:
         assert rule.settings.p is not None

@@ -4,32 +4,53 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._curve import Array, Curve
+from bincp.calibration._decision_rule import Settings
+from bincp.calibration._departures import Departures
+from bincp.calibration._sequential import SequentialRule, exit_probabilities
 
-CORRECTIONS = ("clopper-pearson", "none")
+CORRECTIONS = ("mixture", "clopper-pearson", "none")
 FALSE_NEGATIVE_RATE = "false-negative-rate"
 
 
 @dataclass(frozen=True)
-class RiskSettings:
-    """The checked options of `bincp.RobustRiskControl`; ``loss`` is None for a function."""
+class RiskSettings(Departures):
+    """The checked options of `bincp.RobustRiskControl`; ``loss`` is None for a function.
 
-    alpha: Fraction
+    ``additive`` says whether that function is a sum over missing labels.
+    """
+
     p: Fraction | None = None
     loss: str | None = FALSE_NEGATIVE_RATE
-    correction: str = "clopper-pearson"
+    correction: str = "mixture"
     eta: Fraction = Fraction(1, 1000)
+    passes: Fraction | str | None = None
+    additive: bool = False
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether the loss is a sum of weights of the true labels that are missing."""
+        return self.loss is not None or self.additive
+
+    @property
+    def of_ranks(self) -> Settings:
+        """The same options for a rule of ranks."""
+        shared = {name: getattr(self, name) for name in self.names}
+        return Settings(
+            alpha=self.alpha, p=self.p, correction=self.correction, passes=self.passes, **shared
+        )
 
     @property
     def sampled_alpha(self) -> Fraction:
-        """What confidence bounds leave of alpha."""
-        return self.alpha if self.correction == "none" else self.alpha - self.eta
+        """What the shift and confidence bounds leave of alpha."""
+        spent = self.eta if self.correction == "clopper-pearson" else Fraction(0)
+        return self.level - spent
 
     def bound_error(self, n_classes: int) -> Fraction | None:
         """Return the error probability of each confidence bound, None where there are none."""
-        if self.correction == "none":
+        if self.correction != "clopper-pearson":
             return None
-        return self.eta / 2 if self.loss is not None else self.eta / (2 * n_classes)
+        return self.eta / 2 if self.is_additive else self.eta / (2 * n_classes)
 
 
 @dataclass(frozen=True)
@@ -37,8 +58,9 @@ class RiskRule:
     """A label is in the set iff at least k of its m' scores reach tau.
 
     A rule of exact probabilities accepts a label iff its probability is at least ``certified_p``;
-    its ``min_count`` and all that belongs to samples are None. The fields are those of
-    `bincp.RobustRiskControl` without the underscore at the end.
+    its ``min_count`` and all that belongs to samples are None. With ``boundaries`` a label is
+    decided as they say. ``share`` is the level of the calibration losses of the mixture correction.
+    The other fields are those of `bincp.RobustRiskControl` without the underscore at the end.
     """
 
     settings: RiskSettings
@@ -54,6 +76,8 @@ class RiskRule:
     n_samples: int | None = None
     n_test_samples: int | None = None
     dtype: str | None = None
+    share: Fraction | None = None
+    boundaries: SequentialRule | None = None
     certificate: dict[str, Any] = field(default_factory=dict, hash=False)
     """Description, by `Certificate.describe`, of the certificate that the rule was made with."""
 
@@ -74,12 +98,22 @@ class RiskRule:
 
     @property
     def stops_early(self) -> bool:
-        """Whether a label may be decided by fewer draws than its count: never."""
-        return False
+        """Whether a label may be decided before all m' draws."""
+        return self.boundaries is not None
+
+    def refusals(self, curve: Curve) -> Array:
+        """Return the probability of refusal at the worst input, on the grid of a curve."""
+        if self.boundaries is not None:
+            return exit_probabilities(self.boundaries, curve.c, curve.d)[0]
+        assert self.min_count is not None
+        assert self.n_test_samples is not None
+        return curve.prediction_failures(self.min_count, self.n_test_samples)
 
     @property
     def tests(self) -> SequentialRule:
-        """The test that decides any label draw by draw: the curtailed count."""
+        """The test that decides any label draw by draw: the boundaries, or the curtailed count."""
+        if self.boundaries is not None:
+            return self.boundaries
         assert self.min_count is not None
         assert self.n_test_samples is not None
         return SequentialRule.curtailed(self.min_count, self.n_test_samples)

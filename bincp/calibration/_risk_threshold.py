@@ -15,7 +15,11 @@ from bincp._utils.levels import shown
 from bincp.metrics import as_members, exact_false_negative_rates, false_negative_rate
 
 Sets: TypeAlias = npt.NDArray[np.bool_]
+Losses: TypeAlias = npt.NDArray[np.float64]
 Loss: TypeAlias = Callable[[Sets, Sets], npt.NDArray[np.float64]]
+
+
+_ADDITIVE = 1e-9  # rounding of a sum of weights
 
 
 class Threshold(NamedTuple):
@@ -26,18 +30,25 @@ class Threshold(NamedTuple):
 
 
 def largest_threshold(
-    values: npt.NDArray[np.floating], labels: ArrayLike, loss: str | Loss, level: Fraction
+    values: npt.NDArray[np.floating],
+    labels: ArrayLike,
+    loss: str | Loss,
+    level: Fraction,
+    poisoned: int = 0,
+    *,
+    additive: bool = False,
 ) -> Threshold:
     """Return the largest value v with sum_i loss_i({values_i >= v}) + 1 <= level (n + 1).
 
     -inf, without a sum, if there is none. The sets change at values only, and the loss grows with
-    v. A string is the false-negative rate.
+    v. A string is the false-negative rate. The smallest losses of so many ``poisoned`` points are
+    replaced by 1. A function that is said to be ``additive`` is checked.
     """
     true = as_members("labels", labels)
     if true.shape != values.shape:
         raise ValueError(f"`labels` must have shape {values.shape}, got {true.shape}")
     candidates = np.unique(values)
-    budget = level * (len(values) + 1) - 1
+    budget = level * (len(values) + 1) - (poisoned + 1)
     every, none = np.ones_like(true), np.zeros_like(true)
     at_low, at_high = _losses(loss, every, true), _losses(loss, none, true)
     if Fraction(float(at_low.max())) > level:
@@ -46,13 +57,18 @@ def largest_threshold(
             f"where every label is in the set, got {at_low.max()}"
         )
     low, high = -1, len(candidates)  # the sets of all labels, and none
+    at_none = at_high
+    if poisoned >= len(values):
+        return Threshold(-math.inf, None)
     found = Threshold(-math.inf, None)
     while high - low > 1:
         middle = (low + high) // 2
         sets = values >= candidates[middle]
         losses = _losses(loss, sets, true)
         _check_monotone(at_low, losses, at_high)
-        total = _total(loss, sets, true, losses)
+        if additive:
+            _check_additive(losses, _losses(loss, ~sets, true), at_none)
+        total = _total(loss, sets, true, losses, poisoned)
         if total <= budget:
             low, at_low = middle, losses
             found = Threshold(float(candidates[middle]), total)
@@ -61,13 +77,21 @@ def largest_threshold(
     return found
 
 
-def _total(loss: str | Loss, sets: Sets, true: Sets, losses: npt.NDArray[np.float64]) -> Fraction:
-    """Return the sum of the losses, exactly."""
+def _total(
+    loss: str | Loss, sets: Sets, true: Sets, losses: npt.NDArray[np.float64], left_out: int
+) -> Fraction:
+    """Return the sum of all losses but the smallest ones that are left out, exactly."""
     if isinstance(loss, str):
         rates, which = exact_false_negative_rates(sets, true)
-        counts = np.bincount(which, minlength=len(rates)).tolist()
-        return sum(map(operator.mul, rates, counts), Fraction(0))
-    return sum(map(Fraction, losses.tolist()), Fraction(0))
+    else:
+        different, which = np.unique(losses, return_inverse=True)
+        rates = list(map(Fraction, different.tolist()))
+    counts = np.bincount(which, minlength=len(rates)).tolist()
+    for i in sorted(range(len(rates)), key=rates.__getitem__):
+        taken = min(counts[i], left_out)
+        counts[i] -= taken
+        left_out -= taken
+    return sum(map(operator.mul, rates, counts), Fraction(0))
 
 
 def _losses(loss: str | Loss, sets: Sets, true: Sets) -> npt.NDArray[np.float64]:
@@ -82,6 +106,21 @@ def _losses(loss: str | Loss, sets: Sets, true: Sets) -> npt.NDArray[np.float64]
     if bad.any():
         raise ValueError(f"`loss` must be in [0, 1], got {losses[bad][0]} {where(bad)}")
     return losses.astype(np.float64)
+
+
+def _check_additive(
+    missing: npt.NDArray[np.float64],
+    others: npt.NDArray[np.float64],
+    total: npt.NDArray[np.float64],
+) -> None:
+    """Refuse losses of a set and of its complement that do not add up to that of no label."""
+    bad = ~np.isclose(missing + others, total, rtol=0, atol=_ADDITIVE)
+    if bad.any():
+        raise ValueError(
+            "`loss` must be a sum of weights of the missing labels with additive=True: the losses "
+            "of a set and of the other labels must add up to that of no label, "
+            f"got {missing[bad][0]} and {others[bad][0]} with {total[bad][0]} {where(bad)}"
+        )
 
 
 def _check_monotone(*losses: npt.NDArray[np.float64]) -> None:

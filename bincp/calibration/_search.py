@@ -18,8 +18,10 @@ import numpy.typing as npt
 
 from bincp._core._mixture import point_envelope
 from bincp._utils.bisection import last_integer
+from bincp._utils.validation import MAX_COUNT
 from bincp.calibration import _wide_reference as population
 from bincp.calibration._curve import Array, Curve
+from bincp.calibration._decision_rule import Settings
 from bincp.calibration._label_test import MOST_EARLY_DRAWS, LabelTest, refusals_by_count
 from bincp.calibration._loss_fitting import FITTED_SAMPLES, Cells, extended, falling
 from bincp.calibration._loss_proof import proves
@@ -236,7 +238,7 @@ class Search:
         found = list(self._by_ranks(test, v, accepted))
         best, centre = min(found, key=lambda pair: pair[0].wrong, default=(self._nothing, _CENTRE))
         if self._setup.may_weigh:
-            prices = self._few_levels.prices(self._setup.n, centre)
+            prices = self._prices(self._few_levels, centre)
             found += self._by_losses(test, v, accepted, prices)
             best, centre = min(found, key=lambda pair: pair[0].wrong, default=(best, centre))
         if best.is_trivial:
@@ -261,7 +263,7 @@ class Search:
     def _successes(self) -> list[tuple[int, Array]]:
         """Each t, with the probability that a calibration point reaches its threshold."""
         m, t = self._setup.m, self._setup.t
-        ranks = _success_ranks(m) if t is None else [t]
+        ranks = success_ranks(m) if t is None else [t]
         return [(t, 1 - self._curve.calibration_failures(t, m)[::-1]) for t in ranks]
 
     def _by_losses(
@@ -277,20 +279,24 @@ class Search:
 
     def _largest_rank(self, share: float) -> int:
         setup = self._setup
-        if setup.delta is None:
-            return min(int(share * (setup.n + 1) + 1e-6), setup.top_rank)
+        if setup.delta is None and setup.inside is None:
+            rank = int(share * (setup.n + 1) + 1e-6) - setup.poisoned
+            return min(max(rank, 0), setup.top_rank)
         return last_integer(lambda j: float(setup.share(j)) <= share, 1, setup.top_rank)
 
     def _scored(
         self, losses: Array, accepted: Array, levels: population.Levels
     ) -> tuple[float, float] | None:
         """Return the share of wrong labels and the mean centre, None where all are accepted."""
-        n = self._setup.n
-        budget = float(self._setup.alpha) * (n + 1) - float(losses[0])
-        if n * losses[-1] >= budget:
+        n, poisoned = self._setup.n, self._setup.poisoned
+        budget = float(self._setup.target) * (n + 1) - (poisoned + 1) * float(losses[0])
+        if (n - poisoned) * losses[-1] >= budget:
             return None
         at = levels.by_losses(losses, budget, n)
         return population.mean_over_nodes(accepted, at), float(at.mean())
+
+    def _prices(self, levels: population.Levels, centre: float) -> Array:
+        return levels.prices((self._setup.poisoned + 1) / self._setup.n, centre)
 
     # ---- the rule that is used --------------------------------------------------------------
 
@@ -299,7 +305,7 @@ class Search:
         if candidate.losses is None:
             return self._with_proven_ranks(candidate)
         losses, wrong = self._fine_losses(candidate)
-        if accept_all(losses, self._setup.n, self._setup.alpha):
+        if accept_all(losses, self._setup.n, self._setup.target, self._setup.poisoned):
             return self._nothing
         return Rule(candidate.test, wrong, candidate.passes, losses=losses)
 
@@ -332,7 +338,7 @@ class Search:
         accepted = population.accepted(test)
         found = self._scored(candidate.losses, accepted, self._few_levels)
         assert found is not None
-        prices = self._levels.prices(setup.n, found[1])
+        prices = self._prices(self._levels, found[1])
         options = Cells.of(curve, self._fitted).fitted(test.worst_refusals(curve)[:-1], prices)
         if curve.is_identity and self._fitted >= test.m_test:
             options.append(refusals_by_count(test.rule, self._fitted))
@@ -348,7 +354,8 @@ class Search:
         return units, wrong(best)
 
 
-def _success_ranks(m: int) -> list[int]:
+def success_ranks(m: int) -> list[int]:
+    """Return the t that are tried: all if few, else even shares of m."""
     if m <= _FEW_RANKS:
         return list(range(1, m + 1))
     shares = np.linspace(0.3, 1, _FEW_RANKS - 2)
@@ -364,6 +371,18 @@ def _last_near(holds: Callable[[int], bool], low: int, high: int) -> int:
     while low + step <= high and holds(low + step):
         low, step = low + step, 2 * step
     return last_integer(holds, low + 1, min(low + step - 1, high))
+
+
+def price_of(settings: Settings) -> Price:
+    """Return what a test input may cost under these settings."""
+    budget = settings.passes
+    limit = float(min(budget, Fraction(MAX_COUNT))) if isinstance(budget, Fraction) else None
+    return Price(settings.stops_early, limit if settings.stops_early else None)
+
+
+def best_rule(setups: Sequence[Setup], price: Price) -> Rule:
+    """Return the best rule that is valid in one of the setups."""
+    return min((choose_rule(setup, price) for setup in setups), key=lambda rule: rule.cost(price))
 
 
 @lru_cache(256)

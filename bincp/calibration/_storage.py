@@ -27,18 +27,33 @@ R = TypeVar("R", DecisionRule, ClassRules, RiskRule)
 
 def write(path: str | os.PathLike[str], rule: AnyRule) -> None:
     """Write a rule of any kind."""
-    target = _checked(path)
-    text = json.dumps(document_of(rule), indent=2, allow_nan=False) + "\n"
-    replace_file(target, lambda stream: stream.write(text.encode()))
+    write_document(path, document_of(rule))
 
 
 def document_of(rule: AnyRule) -> dict[str, Any]:
-    """Return the content of the file of a rule, and what its scores were made with, if known."""
+    """Return the document of a rule, in plain JSON, with what made its scores if that is known."""
     layout = _layout(type(rule))
     content = {"format": layout.format, "version": VERSION, **layout.encode(rule)}
     if not isinstance(rule, RiskRule) and rule.provenance is not None:
         content["provenance"] = rule.provenance
+    return sealed(content)
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a document with the checksum of its content."""
     return {**content, "sha256": checksum(content)}
+
+
+def write_document(path: str | os.PathLike[str], document: dict[str, Any]) -> None:
+    """Write a document as JSON."""
+    target = _checked(path)
+    text = json.dumps(document, indent=2, allow_nan=False) + "\n"
+    replace_file(target, lambda stream: stream.write(text.encode()))
+
+
+def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the JSON object of a file, whatever it says."""
+    return _parsed(path, _checked(path).read_bytes())
 
 
 def read(path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
@@ -63,7 +78,13 @@ def read_as(kind: type[R], path: str | os.PathLike[str]) -> tuple[R, Certificate
 
 def parse(data: bytes, path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
     """Return the rule and the certificate in the bytes of a file, which messages name."""
-    document = _parsed(path, data)
+    return of_document(_parsed(path, data), path)
+
+
+def of_document(
+    document: dict[str, Any], path: str | os.PathLike[str]
+) -> tuple[AnyRule, Certificate | None]:
+    """Return the rule and the certificate of a document in a file, which messages name."""
     layout = next((one for one in LAYOUTS if one.format == document.get("format")), None)
     if layout is None:
         raise _foreign(path)
@@ -87,10 +108,10 @@ def _layout(kind: type) -> Layout:
 
 def _rule(layout: Layout, document: dict[str, Any]) -> Any:
     """Return the rule of a document without faults; a ValueError says what is wrong with it."""
-    keys = {"format", "version", "sha256", *layout.keys}
-    if layout.kind is not RiskRule and "provenance" in document:
-        keys.add("provenance")
-    check_keys(document, keys)
+    allowed = set(layout.optional_keys)
+    if layout.kind is not RiskRule:
+        allowed.add("provenance")
+    check_keys(document, {"format", "version", "sha256", *layout.keys}, allowed)
     content = {name: value for name, value in document.items() if name != "sha256"}
     if document["sha256"] != checksum(content):
         raise ValueError("the content does not have the checksum in `sha256`")

@@ -1,15 +1,22 @@
 """The reasons for sets that hold every label, and the cures."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 from bincp._core._binomial import cp_upper
 from bincp._utils.levels import conformal_rank, float_below, minus_log, shown
 from bincp.calibration._clopper_pearson import eta_of_bound
-from bincp.calibration._counted import bound_error, count_rule, default_success_rank
+from bincp.calibration._counted import (
+    bound_error,
+    count_rule,
+    default_success_rank,
+    rank_of,
+)
 from bincp.calibration._decision_rule import DecisionRule
-from bincp.calibration._mixture import Setup, top_rank
-from bincp.calibration._search import Price, choose_rule
+from bincp.calibration._departures import Departures
+from bincp.calibration._mixture import setups_of, top_rank
+from bincp.calibration._search import Price, best_rule
 from bincp.calibration._shared_draws import choose_shared
 from bincp.certificates import Certificate
 
@@ -17,11 +24,10 @@ from bincp.certificates import Certificate
 def trivial_cause(rule: DecisionRule, certificate: Certificate) -> str | None:
     """Return the cause and the cure where sets are trivial, else None."""
     settings, n = rule.settings, rule.n_calibration
-    spent = settings.spent if rule.is_sampled else Fraction(0)
-    if top_rank(n, settings.alpha - spent, settings.delta) == 0:
-        if settings.delta is not None:
-            return _too_few_points_given(n, settings.alpha, settings.delta)
-        return too_few_points(n, settings.alpha, spent)
+    if top_rank(n, rule.level, settings.delta, settings.touched) == 0:
+        if settings.delta is not None and settings.level:
+            return _too_few_points_given(n, settings, settings.delta)
+        return too_few_points(n, settings, settings.spent if rule.is_sampled else Fraction(0))
     if rule.min_count is None:
         return _too_far(rule) if rule.certified_p == 0 else None
     if rule.tau == -math.inf and (rule.min_count or rule.losses is not None):
@@ -29,17 +35,39 @@ def trivial_cause(rule: DecisionRule, certificate: Certificate) -> str | None:
     return _too_low(rule, certificate) if rule.min_count == 0 else None
 
 
-def too_few_points(n: int, alpha: Fraction, spent: Fraction = Fraction(0)) -> str:
-    """Return the cause and the cure where the conformal rank is 0 at the level alpha - spent."""
-    level = alpha - spent
-    needed = math.ceil(1 / level) - 1
+def too_few_points(n: int, settings: Departures, spent: Fraction = Fraction(0)) -> str:
+    """Return the cause and the cure where the conformal rank is 0 at the level less the spent."""
+    alpha, touched = settings.alpha, settings.touched
+    level = settings.level - spent
+    if level <= 0:
+        return _too_far_a_shift(alpha)
+    needed = math.ceil((1 + touched) / level) - 1
     name = f"alpha = {shown(alpha)}"
     cure = f"at least {shown(needed)} calibration points or a larger alpha"
     if spent:
         name = f"alpha - eta = {shown(level)}"
-        if conformal_rank(alpha, n):
+        if conformal_rank(settings.level, n) > touched:
             cure = f"at least {shown(needed)} calibration points or a smaller eta"
-    return f"n = {n} calibration points are too few for {name}; {cure} would fix it"
+    return (
+        f"n = {n} calibration points are too few for {name}{_beside(settings)}; {cure} would fix it"
+    )
+
+
+def _too_far_a_shift(alpha: Fraction) -> str:
+    return (
+        f"the shift, or the label noise, may use up all of alpha = {shown(alpha)}; a smaller one, "
+        "or a larger alpha, would fix it"
+    )
+
+
+def _beside(settings: Departures) -> str:
+    """Return what else leaves fewer points or less of alpha."""
+    parts = []
+    if settings.touched:
+        parts.append(f"{settings.touched} arbitrary points among them")
+    if settings.drift is not None:
+        parts.append(f"a shift that leaves the level {shown(settings.level)}")
+    return f" and {' and '.join(parts)}" if parts else ""
 
 
 def too_small_p(p: Fraction, m_test: int, better: Fraction | None = None) -> str:
@@ -62,14 +90,17 @@ def better_p(
 # ---- parts -----------------------------------------------------------------------------------
 
 
-def _too_few_points_given(n: int, alpha: Fraction, delta: Fraction) -> str:
+def _too_few_points_given(n: int, settings: Departures, delta: Fraction) -> str:
+    alpha = settings.level
     # All n points lie above the share alpha with probability (1 - alpha)^n.
     needed = math.ceil(minus_log(delta) / minus_log(1 - alpha))
     # Where alpha or delta is no double, enough points may still be too few.
     points = f"about {shown(needed)} calibration points, or " if needed > n else ""
+    if settings.touched:
+        points = "more calibration points, or "
     return (
-        f"n = {n} calibration points are too few for alpha = {shown(alpha)} and "
-        f"delta = {shown(delta)}; {points}a larger alpha or delta would fix it"
+        f"n = {n} calibration points are too few for alpha = {shown(settings.alpha)} and "
+        f"delta = {shown(delta)}{_beside(settings)}; {points}a larger alpha or delta would fix it"
     )
 
 
@@ -109,12 +140,12 @@ def _given_p(rule: DecisionRule, certificate: Certificate) -> str | None:
         _, t, k = choose_shared(certificate, settings.alpha, n, m, m_test, None)
         return too_small_p(settings.p, m_test, Fraction(t, m)) if k else None
     if settings.correction == "mixture":
-        free = Setup(certificate, n, m, m_test, settings.alpha, settings.delta)
-        fixed = choose_rule(free, Price(early=False))
+        free = setups_of(certificate, replace(settings, p=None), n, m, m_test, rule.share)
+        fixed = best_rule(free, Price(early=False))
         return None if fixed.is_trivial else too_small_p(settings.p, m_test)
-    rank = conformal_rank(settings.alpha - settings.spent, n)
     each = bound_error(settings, n, rule.n_classes)
-    better = better_p(certificate, n, m, m_test, rank, each)
+    worst = settings.worst(certificate)
+    better = better_p(worst, n, m, m_test, rank_of(settings, n), each)
     return None if better is None else too_small_p(settings.p, m_test, better)
 
 

@@ -82,12 +82,15 @@ class Levels:
         below = np.cumsum(self._masses, axis=1)
         self._failures = np.ascontiguousarray(np.insert(below, 0, 0.0, axis=1).T)
 
-    def prices(self, n: int, centre: float) -> Array:
-        """Return what raising w(0), ..., w(s) by 1 adds to the mean loss and w(0) / n."""
-        i = int(np.argmin(np.abs(CENTRES - centre)))
-        return np.asarray(np.cumsum(self._masses[i]) + 1 / n)
+    def prices(self, charge: float, centre: float) -> Array:
+        """Return what raising w(0), ..., w(s) by 1 adds to the mean loss and the charge of w(0).
 
-    def by_rank(self, t: int, rank: int, n: int) -> Array:
+        The charge is 1 / n for the test point, and as much for each poisoned one.
+        """
+        i = int(np.argmin(np.abs(CENTRES - centre)))
+        return np.asarray(np.cumsum(self._masses[i]) + charge)
+
+    def by_rank(self, t: int, rank: float, n: int) -> Array:
         """Return where a p-fixed rule leads to, for each node of the distribution of its level."""
         return _where(self._failures[t], _quantiles_of_rank(rank, n))
 
@@ -134,7 +137,7 @@ def mean_over_nodes(values: Array, at: Array) -> float:
 
 
 @lru_cache(4096)
-def _quantiles_of_rank(rank: int, n: int) -> Array:
+def _quantiles_of_rank(rank: float, n: int) -> Array:
     """Return quantiles of the share of points below the rank-th smallest of n."""
     return np.asarray(special.betaincinv(rank, n + 1 - rank, _NODES))
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, as_probabilities
 from bincp._utils.threads import run_all, shares
 from bincp._utils.validation import check_flag, check_integer, check_probability, check_real
+from bincp.certificates._facts import NOTHING_KNOWN, Facts
 from bincp.certificates._law import check_law
 from bincp.certificates._native_operators import native_operator
 from bincp.certificates._protocols import Bound, Operator
@@ -28,7 +29,7 @@ from bincp.certificates._python_operators import (
     PythonOperator,
     check_radius,
 )
-from bincp.certificates._regions import check_masses, regions_operator
+from bincp.certificates._regions import check_masses, completed, regions_operator
 
 # A thread is started for at least this many values, some 0.1 ms of Gaussian bounds; for fewer its
 # start costs more than it saves.
@@ -70,13 +71,14 @@ class Certificate:
     (0.610856, 0.988742)
     """
 
-    __slots__ = ("_details", "_inverse", "_operator", "_pair", "_recipe")
+    __slots__ = ("_details", "_facts", "_inverse", "_operator", "_pair", "_recipe")
 
     _operator: Operator
     _details: dict[str, Any]  # entries of `describe` beside the name of the operator
     _pair: dict[str, Any]  # the smoothing and the ball, as `describe` shows them; empty if unknown
     _inverse: Callable[[], "Certificate"]
     _recipe: Recipe | None
+    _facts: Facts
 
     def __init__(self) -> None:
         raise TypeError(
@@ -271,6 +273,13 @@ class Certificate:
             {"n_regions": len(clean)},
             inverse=lambda: cls.from_regions(perturbed, clean),
             recipe=(cls.from_regions, (clean, perturbed)),
+            facts=Facts(
+                randomised=True,
+                tight=True,
+                convex=True,
+                single=True,
+                masses=lambda: completed(clean, perturbed),
+            ),
         )
 
     @classmethod
@@ -475,6 +484,7 @@ def make_certificate(
     inverse: Callable[[], Certificate],
     recipe: Recipe | None,
     pair: dict[str, Any] | None = None,
+    facts: Facts = NOTHING_KNOWN,
 ) -> C:
     """Return a certificate made of an operator; every certificate is made here."""
     certificate = object.__new__(cls)
@@ -483,7 +493,19 @@ def make_certificate(
     certificate._pair = pair or {}
     certificate._inverse = inverse
     certificate._recipe = recipe
+    certificate._facts = facts
     return certificate
+
+
+def facts_of(certificate: Certificate) -> Facts:
+    """Return what is proven of a certificate; of a subclass, with bounds of its own, nothing is."""
+    return certificate._facts if type(certificate) is Certificate else NOTHING_KNOWN
+
+
+def given_masses(certificate: Certificate) -> tuple[Any, ...] | None:
+    """Return the masses that `Certificate.from_regions` got, None for other certificates."""
+    recipe = certificate._recipe
+    return recipe[1] if recipe is not None and recipe[0] == Certificate.from_regions else None
 
 
 def taken_apart(certificate: Certificate) -> tuple[Operator, dict[str, Any]]:

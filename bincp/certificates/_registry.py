@@ -26,8 +26,10 @@ from bincp._core import _operators
 from bincp._core._operators import Operator as CompiledOperator
 from bincp._utils.arrays import as_array, is_tensor
 from bincp._utils.validation import check_probability, pairs
-from bincp.certificates._certificate import Certificate, make_certificate, taken_apart
+from bincp.certificates._certificate import Certificate, facts_of, make_certificate, taken_apart
+from bincp.certificates._facts import NOTHING_KNOWN, Facts, is_convex
 from bincp.certificates._law import check_law
+from bincp.certificates._masses import Masses
 from bincp.certificates._native_operators import is_native, native_operator
 from bincp.certificates._protocols import Operator
 from bincp.certificates._python_operators import ChargedBounds, PythonOperator
@@ -38,16 +40,25 @@ from bincp.smoothing._base import shown_fields
 __all__ = ["certify", "register", "registered"]
 
 ENTRY_POINT_GROUP = "bincp.certificates"
+_ROUNDING = 2.0**-50  # of a difference, relative to what is taken away
 _MOST_ELEMENTS = 1000  # of an array that a description shows
 
 Factory = Callable[[Any, Any], Any]
 F = TypeVar("F", bound=Factory)
 
 
+class _Known(NamedTuple):
+    """What is proven of one of our own factories."""
+
+    exact: bool
+    adds_up: bool
+    masses: Callable[[Any, Any], Masses | None] | None
+
+
 class _Entry(NamedTuple):
     factory: Factory
     origin: str
-    checks_law: bool
+    known: _Known | None  # None where the factory is from outside
 
 
 _lock = threading.Lock()  # guards _entries and _failed
@@ -151,12 +162,24 @@ def register(
     >>> round(bincp.certify(bincp.smoothing.Uniform(0.5), Shift(0.1)).lower(0.9), 9)
     0.8
     """
-    return _registration(smoothing_type, ball_type, examples, checks_law=True)
+    return _registration(smoothing_type, ball_type, examples, known=None)
 
 
-def register_built_in(smoothing_type: type, ball_type: type) -> Callable[[F], F]:
-    """Register one of our own factories, for which the tests check the law, not each use."""
-    return _registration(smoothing_type, ball_type, (), checks_law=False)
+def register_built_in(
+    smoothing_type: type,
+    ball_type: type,
+    *,
+    exact: bool = False,
+    adds_up: bool = False,
+    masses: Callable[[Any, Any], Masses | None] | None = None,
+) -> Callable[[F], F]:
+    """Register one of our own factories, for which the tests check the law, not each use.
+
+    `exact`: no larger bound holds. `adds_up`: the bounds of two balls one after the other are exact
+    for the ball of the sum of their radii. `masses`: returns the regions of a pair.
+    """
+    known = _Known(exact, adds_up, masses)
+    return _registration(smoothing_type, ball_type, (), known=known)
 
 
 def _registration(
@@ -164,7 +187,7 @@ def _registration(
     ball_type: type,
     examples: Iterable[tuple[Any, Any]],
     *,
-    checks_law: bool,
+    known: _Known | None,
 ) -> Callable[[F], F]:
     for name, value in (("smoothing_type", smoothing_type), ("ball_type", ball_type)):
         if not isinstance(value, type):
@@ -174,7 +197,7 @@ def _registration(
     def decorator(factory: F) -> F:
         if not callable(factory):
             raise TypeError(f"`factory` must be callable, got {factory!r}")
-        entry = _Entry(factory, _origin(factory), checks_law)
+        entry = _Entry(factory, _origin(factory), known)
         _check_free(pair)
         for smoothing, ball in pairs("examples", examples, "(smoothing, ball)"):
             _check_example(smoothing, ball, pair)
@@ -267,7 +290,8 @@ def _warn_once(name: str, value: str, error: Exception) -> None:
 
 def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
     """Make the certificate of a pair from the result of its factory."""
-    operator, details = _operator_of(entry.factory(smoothing, ball), entry.origin)
+    made = entry.factory(smoothing, ball)
+    operator, details = _operator_of(made, entry.origin)
     operator, details = _charged(operator, details, smoothing)
     assumption = smoothing.assumes() if isinstance(smoothing, Smoothing) else None
     if assumption is not None:
@@ -279,10 +303,36 @@ def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
         pair={"smoothing": parameters_of(smoothing), "ball": parameters_of(ball)},
         inverse=lambda: certify(smoothing, _inverted(ball)),
         recipe=(certify, (smoothing, ball)),
+        facts=_facts(entry.known, made, operator, smoothing, ball, details),
     )
-    if entry.checks_law:
+    if entry.known is None:
         check_law(certificate)
     return certificate
+
+
+def _facts(
+    known: _Known | None,
+    made: Any,
+    operator: Operator,
+    smoothing: Any,
+    ball: Any,
+    details: dict[str, Any],
+) -> Facts:
+    """Return what is proven of a pair; what an error of the noise is charged for is not exact."""
+    if known is None:
+        return NOTHING_KNOWN
+    charged = "charge" in details
+    rough = _ROUNDING * details.get("charge", 0.0)
+    if isinstance(made, Certificate):
+        own = facts_of(made)
+        return Facts(own.randomised, convex=own.convex, rough=own.rough + rough) if charged else own
+    exact = known.exact and not charged
+    family = None
+    if exact and known.adds_up:
+        family = f"{smoothing!r} {type(ball).__name__} {getattr(ball, 'dim', None)}"
+    find = None if charged else known.masses
+    masses = None if find is None else lambda: find(smoothing, ball)
+    return Facts(True, exact, convex=is_convex(operator), family=family, rough=rough, masses=masses)
 
 
 def _operator_of(made: Any, origin: str) -> tuple[Operator, dict[str, Any]]:

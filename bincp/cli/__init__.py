@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from bincp._utils import interrupt
 from bincp._utils.version import __version__
 from bincp.cli._arguments import Parser, UsageError
+from bincp.cli._audit import add_audit
 from bincp.cli._bench import add_bench
 from bincp.cli._calibrate import add_calibrate
 from bincp.cli._certify import add_certify
@@ -135,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         add_calibrate,
         add_predict,
         add_certify,
+        add_audit,
         add_bench,
     ):
         add(commands)

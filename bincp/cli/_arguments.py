@@ -1,7 +1,6 @@
 """Arguments that the commands share, and the conversion of their text."""
 
 import argparse
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,8 +11,17 @@ from bincp._utils.levels import as_fraction, check_level
 from bincp._utils.validation import check_integer, check_real, check_threshold
 from bincp.calibration._arguments import check_passes
 from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
-from bincp.certificates import registered
+from bincp.calibration._departures import check_label_noise
+from bincp.certificates import Certificate
+from bincp.cli._grammar import (
+    number,
+    parse_ball,
+    parse_certificate,
+    parse_shift,
+    parse_smoothing,
+)
 from bincp.cli._report import Report, one_line
+from bincp.errors import CertificateError
 
 SPECS = """\
 Noise and ball are written name:parameter=value,parameter=value, for example
@@ -24,14 +32,26 @@ Noise and ball are written name:parameter=value,parameter=value, for example
   gaussian:sigma=0.25                   linf:r=2/255,dim=3072
   splitting-noise:half_width=0.25       l1:r=10/255
   block-ablation:size=5,height=32,width=32   patch:height=4,width=4
+A list is written [0.1,0.2], and a scheme or ball inside another one stands in
+parentheses (quote them, for the shell):
+  "anisotropic-gaussian:std=[0.5,2]"    "box:r=[0.1,0.2]"
+  "hierarchical:inner=(gaussian:sigma=0.25),q=0.9"
+                                        "elements:r=2,within=(l2:r=0.1)"
 Radii are in the units of the array that gets the noise: if that holds pixels
 scaled to [0, 1], a radius of 2/255 is two grey levels. The error for an
 unknown name or parameter lists the known ones."""
 
+CERTIFICATES = """\
+--certificate takes the place of both. It is NOISE@BALL, a certificate made of
+certificates, or the JSON object that --json prints for one:
+  "gaussian:sigma=0.25@l2:r=0.12"
+  "compose(gaussian:sigma=0.25@l2:r=0.1; gaussian:sigma=0.25@l1:r=0.2)"
+  "mixture(uniform:half_width=1@l1:r=0.1; uniform:half_width=2@l1:r=0.1;
+           weights=[1/3,2/3])"
+  "repeat(from-privacy(epsilon=0.5; delta=1e-5); r=3)"
+The others are product, hierarchical, from-gdp and from-tradeoff."""
+
 OUTPUTS = "An existing file is replaced once the new one is complete."
-
-
-_WORDS = {"none": None, "true": True, "false": False}
 
 
 class Parser(argparse.ArgumentParser):
@@ -81,15 +101,15 @@ def level(name: str, *, closed_high: bool = False) -> Callable[[str], str]:
 
 
 def integer(name: str, *, low: int = 1, high: int | None = None) -> Callable[[str], int]:
-    return converter(lambda text: check_integer(name, _number(text), low=low, high=high))
+    return converter(lambda text: check_integer(name, number(text), low=low, high=high))
 
 
 def positive(name: str) -> Callable[[str], float]:
-    return converter(lambda text: check_real(name, _number(text), low=0, open_low=True))
+    return converter(lambda text: check_real(name, number(text), low=0, open_low=True))
 
 
 def threshold(name: str) -> Callable[[str], float]:
-    return converter(lambda text: check_threshold(name, _number(text)))
+    return converter(lambda text: check_threshold(name, number(text)))
 
 
 @converter
@@ -101,75 +121,25 @@ def probability(text: str) -> str:
 
 @converter
 def radius(text: str) -> float:
-    return check_real("radius", _number(text), low=0)
+    return check_real("radius", number(text), low=0)
 
 
 @converter
 def _smoothing(text: str) -> object:
-    return _parse_spec("smoothing", text, [smoothing for smoothing, _, _ in registered()])
+    return parse_smoothing(text)
 
 
 @converter
 def _ball(text: str) -> object:
-    return _parse_spec("ball", text, [ball for _, ball, _ in registered()])
+    return parse_ball(text)
 
 
-def _parse_spec(kind: str, text: str, types: list[type]) -> object:
-    """Make an object from name:parameter=value,parameter=value."""
-    name, _, rest = text.partition(":")
-    known = {_kebab(cls): cls for cls in reversed(types)}  # of equal names, the first registered
-    cls = known.get(name.strip().lower())
-    if cls is None:
-        usages = sorted(usage(other) for other in known.values())
-        raise ValueError(f"unknown {kind} {name!r}; known are {'  '.join(usages)}")
-    parameters = _parameters(cls)
-    values: dict[str, int | float | bool | None] = {}
-    for item in rest.split(",") if rest else []:
-        key, equals, value = (part.strip() for part in item.partition("="))
-        if not equals or key not in parameters or key in values:
-            raise ValueError(
-                f"{_kebab(cls)} takes {', '.join(parameters)}, each once, got {item!r}"
-            )
-        values[key] = _value(value)
-    missing = [key for key, required in parameters.items() if required and key not in values]
-    if missing:
-        raise ValueError(f"{_kebab(cls)} needs {', '.join(missing)}, got {text!r}")
-    return cls(**values)
-
-
-def usage(cls: type) -> str:
-    """Return how a scheme or ball is written: its name and its parameters."""
-    return f"{_kebab(cls)}:{','.join(_parameters(cls))}"
-
-
-def _kebab(cls: type) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
-
-
-def _parameters(cls: type) -> dict[str, bool]:
-    """Return the parameters of a scheme or ball, and whether each is required."""
-    return {
-        name: parameter.default is parameter.empty
-        for name, parameter in inspect.signature(cls).parameters.items()
-    }
-
-
-def _value(text: str) -> int | float | bool | None:
-    """Return a number, or what "none", "true" or "false" stands for."""
-    word = text.strip().lower()
-    return _WORDS[word] if word in _WORDS else _number(text)
-
-
-def _number(text: str) -> int | float:
-    """Return an int, or a float from a decimal or a fraction such as 2/255."""
+@converter
+def _certificate(text: str) -> Certificate:
     try:
-        return int(text)
-    except ValueError:
-        numerator, slash, denominator = text.partition("/")
-    try:
-        return float(numerator) / (float(denominator) if slash else 1)
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"a value must be a number, got {text!r}") from None
+        return parse_certificate(text)
+    except CertificateError as error:
+        raise ValueError(str(error)) from None
 
 
 def add_command(
@@ -253,7 +223,7 @@ def add_correction(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def bound_options(arguments: argparse.Namespace) -> dict[str, str]:
+def bound_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return those of --eta and --union that are given; only clopper-pearson has such bounds."""
     options = {"eta": arguments.eta, "union": arguments.union}
     given = {name: value for name, value in options.items() if value is not None}
@@ -287,18 +257,82 @@ def _guarantee(text: str) -> str | tuple[str, str]:
     return kind, delta
 
 
-def add_spec_arguments(
-    parser: argparse.ArgumentParser, *, required: bool = True, several: bool = False
-) -> None:
-    add_smoothing_argument(parser, required=required)
+def add_departures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--ball",
-        type=_ball,
-        required=required,
-        metavar="BALL",
-        help="perturbations to withstand, such as l2:r=0.12, in the units of the noise",
-        **({"nargs": "+"} if several else {}),
+        "--poisoned",
+        type=integer("poisoned", low=0),
+        default=0,
+        metavar="B",
+        help="the most calibration points that may have been replaced by any others (default 0)",
     )
+    parser.add_argument(
+        "--label-noise",
+        type=_label_noise,
+        metavar="KIND:SIZE",
+        help="what is known of wrong calibration labels: count:5, rate:0.02 (for each input and "
+        "label) or mean-rate:0.02",
+    )
+    parser.add_argument(
+        "--shift",
+        type=_shift,
+        metavar="SHIFT",
+        help="how far the law of the test points may be from that of the calibration points, "
+        "such as total-variation:rho=0.02, chi-squared:rho=0.01,reference=test, kl:rho=0.01, "
+        "likelihood-ratio:low=0.8,high=1.25 or levy-prokhorov:rho=0.01,ball=l2:r=0.1",
+    )
+    parser.add_argument(
+        "--attacked-calibration",
+        action="store_true",
+        help="the calibration inputs, too, may have been moved within the ball before their noise",
+    )
+
+
+DEPARTURES = ("poisoned", "label_noise", "shift", "attacked_calibration")
+"""Options of `add_departures`, which are those of `BinCP`."""
+
+
+@converter
+def _label_noise(text: str) -> tuple[str, int | str]:
+    kind, _, size = text.partition(":")
+    noise = (kind, check_integer("label_noise", number(size), low=0) if kind == "count" else size)
+    check_label_noise(noise)
+    return noise
+
+
+@converter
+def _shift(text: str) -> object:
+    return parse_shift(text)
+
+
+def add_spec_arguments(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    add_smoothing_argument(parser, required=False)
+    add_ball_argument(parser, required=False, several=several)
+    parser.add_argument(
+        "--certificate",
+        type=_certificate,
+        metavar="CERTIFICATE",
+        help="a certificate in the place of --smoothing and --ball, see below",
+    )
+
+
+def check_spec(arguments: argparse.Namespace, ball: object) -> None:
+    """Refuse a certificate beside noise or ball, and one of these without the other."""
+    written = {"smoothing": arguments.smoothing, "ball": ball}
+    given = [name for name, value in written.items() if value is not None]
+    if arguments.certificate is not None and given:
+        raise UsageError(f"--{given[0]} must be left out with --certificate")
+    missing = [f"--{name}" for name in written if name not in given]
+    if arguments.certificate is None and missing:
+        raise UsageError(
+            f"the following arguments are required: {', '.join(missing)} (or --certificate)"
+        )
+
+
+def certificate_name(arguments: argparse.Namespace, ball: object) -> str:
+    """Return what a certificate is of, for a heading."""
+    if arguments.certificate is not None:
+        return repr(arguments.certificate)
+    return f"{arguments.smoothing!r} against {ball!r}"
 
 
 def add_smoothing_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -308,6 +342,19 @@ def add_smoothing_argument(parser: argparse.ArgumentParser, *, required: bool = 
         required=required,
         metavar="NOISE",
         help="noise of the scores, such as gaussian:sigma=0.25",
+    )
+
+
+def add_ball_argument(
+    parser: argparse.ArgumentParser, *, required: bool = True, several: bool = False
+) -> None:
+    parser.add_argument(
+        "--ball",
+        type=_ball,
+        nargs="+" if several else None,
+        required=required,
+        metavar="BALL",
+        help="perturbations to withstand, such as l2:r=0.12, in the units of the noise",
     )
 
 

@@ -110,7 +110,7 @@ def _bench(arguments: argparse.Namespace) -> Report:
 
 def _checked(names: Sequence[str] | None) -> set[str]:
     """Return the names of what to measure: classes of schemes, and "counting"."""
-    known = {type(case.smoothing).__name__ for case in NOISE_CASES} | {_COUNTING}
+    known = {type(case.smoothing).__name__ for case in CASES} | {_COUNTING}
     for name in names or []:
         if name not in known:
             wanted = ", ".join(sorted(known))

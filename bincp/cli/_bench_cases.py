@@ -16,6 +16,7 @@ from scipy import special
 from bincp import balls, smoothing
 from bincp.certificates._builtins._distance import GRID_ROUNDING
 from bincp.certificates._builtins.flips import categorical_regions, joint_regions
+from bincp.certificates._builtins.words import staircase_regions
 from bincp.smoothing._additive import OnGrid
 
 Array = npt.NDArray[np.float64]
@@ -71,7 +72,10 @@ class NoiseCase:
 
     def x(self, n: int) -> npt.NDArray[Any]:
         """Return n inputs of 784 ones, which are valid inputs of all schemes."""
-        images = isinstance(self.smoothing, smoothing.BlockAblation | smoothing.BandAblation)
+        images = isinstance(
+            self.smoothing,
+            smoothing.BlockAblation | smoothing.BandAblation | smoothing.Translation,
+        )
         levels = isinstance(self.smoothing, OnGrid) and self.smoothing.grid == 255
         off_grid = getattr(self.smoothing, "off_grid", False)
         dtype = np.uint8 if levels and not off_grid else np.float32
@@ -177,6 +181,37 @@ def _gaussian(scheme: smoothing.Gaussian, ball: balls.L2) -> Expression:
     return lambda p: special.ndtr(special.ndtri(p) - shift)
 
 
+def _anisotropic(scheme: smoothing.AnisotropicGaussian, ball: balls.Box) -> Expression:
+    assert scheme.std is not None
+    shift = float(np.linalg.norm(np.divide(ball.r, scheme.std)))
+    return lambda p: special.ndtr(special.ndtri(p) - shift)
+
+
+def _hierarchical(scheme: smoothing.Hierarchical, ball: balls.Elements) -> Expression:
+    assert isinstance(scheme.inner, smoothing.Gaussian)
+    assert isinstance(ball.within, balls.L2)
+    inner, share = _gaussian(scheme.inner, ball.within), scheme.q**ball.r
+    return lambda p: share * inner(np.clip(1 - (1 - p) / share, 0, 1))
+
+
+def _partition(scheme: smoothing.Partition, ball: balls.TrainingPoints) -> Expression:
+    return _clip(ball.r / scheme.models)
+
+
+def _moved(
+    scheme: smoothing.Translation | smoothing.Brightness,
+    ball: balls.Translations | balls.BrightnessChange,
+) -> Expression:
+    shift = ball.r / scheme.sigma
+    return lambda p: special.ndtr(special.ndtri(p) - shift)
+
+
+def _intercepted(scheme: smoothing.MessageInterception, ball: balls.AttackedNodes) -> Expression:
+    kept, seen = 1 - scheme.p_delete, 1 - scheme.p_ablate
+    cut = [np.prod([1 - kept**length for length in lengths]) for lengths in ball.paths]
+    return _clip(1 - float(np.prod([1 - seen * (1 - share) for share in cut])))
+
+
 def _laplace(scheme: smoothing.Laplace | smoothing.Exp1, ball: balls.L1) -> Expression:
     def lower(p: Any) -> Any:
         x = np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p))) - ball.r / scheme.scale
@@ -247,6 +282,10 @@ def _sparse(scheme: smoothing.SparseFlip, ball: balls.Flips) -> Expression:
     )
 
 
+def _of_attributes(scheme: smoothing.GraphFlip, ball: balls.Flips) -> Expression:
+    return _sparse(scheme.attributes, ball)
+
+
 def _binomial(n: int, p: float) -> Array:
     k = np.arange(n + 1)
     masses: Array = special.binom(n, k) * p**k * (1 - p) ** (n - k)
@@ -266,6 +305,12 @@ def _in_order(regions: Any) -> Expression:
     return _interpolation(regions.clean[order], regions.perturbed[order])
 
 
+def _staircase(scheme: smoothing.Staircase, ball: balls.Substitutions) -> Expression:
+    regions = staircase_regions(scheme, ball)
+    order = np.argsort(-regions.clean / regions.perturbed)
+    return _interpolation(regions.clean[order], regions.perturbed[order])
+
+
 _FLIPS = smoothing.SparseFlip(0.01, 0.6)
 _FEW = balls.Flips(additions=5, deletions=5)
 
@@ -278,6 +323,12 @@ CASES = tuple(
             balls.L2(0.12),
             "ndtr(ndtri(p) - shift)",
             _gaussian,
+        ),
+        (
+            smoothing.AnisotropicGaussian([0.5, 2.0] * (SIDE**2 // 2)),
+            balls.Box([0.01, 0.02] * (SIDE**2 // 2)),
+            "ndtr(ndtri(p) - shift)",
+            _anisotropic,
         ),
         (smoothing.Uniform(0.5), balls.L1(0.25), "clip(p - shift, 0, 1)", _uniform),
         (smoothing.Laplace(0.25), balls.L1(0.25), "exp and log by pieces", _laplace),
@@ -302,8 +353,35 @@ CASES = tuple(
             _block,
         ),
         (smoothing.BandAblation(4, SIDE), balls.Patch(3, 3), "clip(p - shift, 0, 1)", _band),
+        (
+            smoothing.Hierarchical(smoothing.Gaussian(0.25), 0.9),
+            balls.Elements(2, balls.L2(0.12)),
+            "ndtr(ndtri(p) - shift)",
+            _hierarchical,
+        ),
+        (
+            smoothing.Staircase(8, 0.5, 2),
+            balls.Substitutions(3, 2),
+            "interp on cumulative masses",
+            _staircase,
+        ),
+        (smoothing.Translation(3.0), balls.Translations(2), "ndtr(ndtri(p) - shift)", _moved),
+        (smoothing.Brightness(0.2), balls.BrightnessChange(0.1), "ndtr(ndtri(p) - shift)", _moved),
+        (
+            smoothing.MessageInterception(0.3, 0.6),
+            balls.AttackedNodes([[1, 2], [2]]),
+            "clip(p - shift, 0, 1)",
+            _intercepted,
+        ),
+        (smoothing.Partition(50), balls.TrainingPoints(3), "clip(p - shift, 0, 1)", _partition),
         (smoothing.Deletion(0.9), balls.EditDistance(2), "clip(p - shift, 0, 1)", _deletion),
         (_FLIPS, _FEW, "interp on cumulative masses", _sparse),
+        (
+            smoothing.GraphFlip(2810, 2879, attributes=_FLIPS),
+            _FEW,
+            "interp on cumulative masses",
+            _of_attributes,
+        ),
         (
             smoothing.CategoricalFlip(5, 0.1, 0.2),
             balls.CategoricalFlips(2, 2, 1),
@@ -322,15 +400,18 @@ CASES = tuple(
 
 BOX_MULLER = NoiseCase(smoothing.Gaussian(0.25))
 
+NOT_DRAWN = (smoothing.MessageInterception, smoothing.Partition, smoothing.GraphFlip)
+"""Schemes without a sampler, or with one of their own."""
+
 NOISE_CASES = (
-    *(NoiseCase(case.smoothing) for case in CASES),
+    *(NoiseCase(case.smoothing) for case in CASES if not isinstance(case.smoothing, NOT_DRAWN)),
     NoiseCase(smoothing.Gaussian(0.25, grid=255, off_grid=True)),
     NoiseCase(smoothing.Laplace(0.12, grid=255)),
     NoiseCase(smoothing.Uniform(0.25, grid=255)),
     NoiseCase(smoothing.Expp(0.25, p=4, grid=255)),
     NoiseCase(smoothing.Pareto(0.25, a=3, grid=255)),
 )
-"""Each built-in scheme, and each law on a grid."""
+"""Each built-in scheme that is drawn, and each law on a grid."""
 
 COUNT_CASES = (
     CountCase("float16", (10, 2000), 2),

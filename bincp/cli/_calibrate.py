@@ -12,18 +12,23 @@ from bincp.calibration import BinCP, MondrianBinCP
 from bincp.calibration._stored import CalibrationScores
 from bincp.certificates import certify
 from bincp.cli._arguments import (
+    CERTIFICATES,
+    DEPARTURES,
     OUTPUTS,
     SPECS,
     UsageError,
     add_alpha,
     add_command,
     add_correction,
+    add_departures,
     add_guarantee,
     add_key_argument,
     add_passes,
     add_spec_arguments,
     as_usage,
     bound_options,
+    certificate_name,
+    check_spec,
     integer,
     level,
     threshold,
@@ -32,7 +37,7 @@ from bincp.cli._files import has_array, is_run, open_run, output_file, read_arra
 from bincp.cli._report import Report
 from bincp.cli._rules import class_rules_data, class_rules_text, rule_data, rule_text
 
-_OPTIONS = ("alpha", "p", "tau", "correction", "guarantee", "passes")
+_OPTIONS = ("alpha", "p", "tau", "correction", "guarantee", "passes", *DEPARTURES)
 """Options of the command that are those of `BinCP`, whatever the correction is."""
 
 
@@ -54,7 +59,7 @@ def add_calibrate(commands: Any) -> None:
         "      --ball l2:r=0.12 --n-classes 10 --out rule.json\n"
         "  bincp calibrate scores.npy --labels labels.npy \\\n"
         "      --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 --out rule.json\n\n"
-        f"{SPECS}\n\n{OUTPUTS}",
+        f"{SPECS}\n\n{CERTIFICATES}\n\n{OUTPUTS}",
     )
     parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file, or run")
     parser.add_argument(
@@ -101,14 +106,16 @@ def add_calibrate(commands: Any) -> None:
         help="scores of each label at prediction, m' (default: as many as in SCORES)",
     )
     add_passes(parser)
+    add_departures(parser)
     add_key_argument(parser, "true_scores or scores")
 
 
 def _calibrate(arguments: argparse.Namespace) -> Report:
     options = {name: getattr(arguments, name) for name in _OPTIONS}
+    check_spec(arguments, arguments.ball)
     with as_usage():
         options |= bound_options(arguments)
-        certificate = certify(arguments.smoothing, arguments.ball)
+        certificate = arguments.certificate or certify(arguments.smoothing, arguments.ball)
         rule = BinCP(certificate, **options)
     target = output_file(arguments.out, [arguments.scores, arguments.labels])
     points = _run_points(arguments) if is_run(arguments.scores) else _points(arguments)
@@ -126,7 +133,7 @@ def _calibrate(arguments: argparse.Namespace) -> Report:
         data, text = rule_data(rule), rule_text(rule)
     return Report(
         {**data, "out": str(arguments.out)},
-        f"{arguments.smoothing!r} against {arguments.ball!r}\n{text}\nwrote {arguments.out}",
+        f"{certificate_name(arguments, arguments.ball)}\n{text}\nwrote {arguments.out}",
     )
 
 

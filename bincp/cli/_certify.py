@@ -12,16 +12,19 @@ from bincp._utils.levels import as_fraction, float_above, float_below
 from bincp._utils.tables import table
 from bincp.certificates import Certificate, certify, registered
 from bincp.cli._arguments import (
+    CERTIFICATES,
     OUTPUTS,
     SPECS,
     UsageError,
     add_command,
     add_spec_arguments,
     as_usage,
+    certificate_name,
+    check_spec,
     probability,
-    usage,
 )
 from bincp.cli._files import picture_file
+from bincp.cli._grammar import usage
 from bincp.cli._report import Report, rounded
 
 
@@ -38,11 +41,11 @@ def add_certify(commands: Any) -> None:
         "Example:\n"
         "  bincp certify --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 --p 0.6 0.9\n"
         "  bincp certify --list\n\n"
-        f"{SPECS}\n\n"
+        f"{SPECS}\n\n{CERTIFICATES}\n\n"
         "Lower bounds are rounded down and upper bounds up; JSON has every digit of them.\n"
         f"{OUTPUTS}",
     )
-    add_spec_arguments(parser, required=False)
+    add_spec_arguments(parser)
     parser.add_argument("--p", type=probability, nargs="+", help="probabilities, in [0, 1]")
     parser.add_argument(
         "--list",
@@ -68,7 +71,7 @@ def _certify(arguments: argparse.Namespace) -> Report:
 
 
 def _list(arguments: argparse.Namespace) -> Report:
-    for option in ("smoothing", "ball", "p", "plot", "plot_radius"):
+    for option in ("smoothing", "ball", "certificate", "p", "plot", "plot_radius"):
         if getattr(arguments, option) is not None:
             flag = option.replace("_", "-")
             raise UsageError(f"--{flag} must be left out with --list")
@@ -83,12 +86,14 @@ def _list(arguments: argparse.Namespace) -> Report:
 
 
 def _bounds(arguments: argparse.Namespace) -> Report:
-    for option in ("smoothing", "ball", "p"):
+    wanted = ("p",) if arguments.certificate is not None else ("smoothing", "ball", "p")
+    for option in wanted:
         if getattr(arguments, option) is None:
             raise UsageError(f"--{option} is needed, or --list")
     plot, plot_radius = _pictures(arguments)
+    check_spec(arguments, arguments.ball)
     with as_usage():
-        certificate = certify(arguments.smoothing, arguments.ball)
+        certificate = arguments.certificate or certify(arguments.smoothing, arguments.ball)
     bounds = [_bounds_at(certificate, written) for written in arguments.p]
     data = {
         "certificate": certificate.describe(),
@@ -130,7 +135,7 @@ def _text(arguments: argparse.Namespace, data: dict[str, Any]) -> str:
         [written, rounded(bound["lower"], ROUND_FLOOR), rounded(bound["upper"], ROUND_CEILING)]
         for written, bound in zip(arguments.p, data["bounds"], strict=True)
     ]
-    heading = f"{arguments.smoothing!r} against {arguments.ball!r}"
+    heading = certificate_name(arguments, arguments.ball)
     if "note" in data["certificate"]:
         heading += f"\n{data['certificate']['note']}"
     return f"{heading}\n\n{table(['p', 'lower', 'upper'], rows)}"

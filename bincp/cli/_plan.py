@@ -10,22 +10,28 @@ from bincp._utils.validation import MAX_COUNT
 from bincp.calibration import Plan, plan
 from bincp.certificates import certify
 from bincp.cli._arguments import (
+    CERTIFICATES,
+    DEPARTURES,
     OUTPUTS,
     SPECS,
     UsageError,
     add_alpha,
     add_command,
     add_correction,
+    add_departures,
     add_guarantee,
     add_passes,
     add_spec_arguments,
     as_usage,
     bound_options,
+    certificate_name,
+    check_spec,
     integer,
     level,
 )
 from bincp.cli._files import open_run, picture_file
 from bincp.cli._report import Report
+from bincp.cli._rules import departures_data
 
 
 def add_plan(commands: Any) -> None:
@@ -45,7 +51,8 @@ def add_plan(commands: Any) -> None:
         "  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.25 -n 200 -m 64 \\\n"
         "      --n-classes 10 --plot plan.png\n"
         "  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 l2:r=0.25 \\\n"
-        f"      -n 200 -m 4 16 64 --alpha 0.1 0.05 --passes auto\n\n{SPECS}\n\n{OUTPUTS}",
+        "      -n 200 -m 4 16 64 --alpha 0.1 0.05 --passes auto\n\n"
+        f"{SPECS}\n\n{CERTIFICATES}\n\n{OUTPUTS}",
     )
     parser.add_argument(
         "folder", type=Path, nargs="?", metavar="RUN", help="calibration run, in place of -n and -m"
@@ -75,6 +82,7 @@ def add_plan(commands: Any) -> None:
     add_correction(parser)
     add_guarantee(parser)
     add_passes(parser)
+    add_departures(parser)
     parser.add_argument(
         "--n-classes",
         type=integer("n_classes"),
@@ -91,14 +99,15 @@ def add_plan(commands: Any) -> None:
 
 def _plan(arguments: argparse.Namespace) -> Report:
     _read_sizes(arguments)
-    cases = list(itertools.product(arguments.ball, arguments.alpha, arguments.m))
+    balls = arguments.ball or [None]
+    cases = list(itertools.product(balls, arguments.alpha, arguments.m))
     if arguments.plot is not None and len(cases) > 1:
         raise UsageError(f"--plot draws one ball and level, with one M, got {len(cases)} plans")
     target = None if arguments.plot is None else picture_file(arguments.plot)
     plans = [_made(arguments, *case) for case in cases]
     data: dict[str, Any] = {"plans": [_plan_data(made) for made in plans], "plot": None}
     if len(plans) == 1:
-        text = f"{arguments.smoothing!r} against {arguments.ball[0]!r}\n{plans[0]}"
+        text = f"{certificate_name(arguments, balls[0])}\n{plans[0]}"
     else:
         text = _sweep(arguments, [ball for ball, _, _ in cases], plans)
     if target is not None:
@@ -117,15 +126,17 @@ def _read_sizes(arguments: argparse.Namespace) -> None:
         return
     given = {"-n": arguments.n, "-m": arguments.m, "--n-classes": arguments.n_classes}
     stored = open_run(arguments.folder, given)
-    stored.check_calibrates(certify(arguments.smoothing, arguments.ball[0]).describe())
+    certificate = arguments.certificate or certify(arguments.smoothing, arguments.ball[0])
+    stored.check_calibrates(certificate.describe())
     arguments.n, arguments.m = stored.n_inputs, [stored.n_samples]
     arguments.n_classes = stored.n_classes
 
 
 def _made(arguments: argparse.Namespace, ball: object, alpha: str, m: int) -> Plan:
+    check_spec(arguments, ball)
     with as_usage():
         return plan(
-            certify(arguments.smoothing, ball),
+            arguments.certificate or certify(arguments.smoothing, ball),
             n=arguments.n,
             m=m,
             n_test_samples=arguments.n_test_samples,
@@ -136,6 +147,7 @@ def _made(arguments: argparse.Namespace, ball: object, alpha: str, m: int) -> Pl
             guarantee=arguments.guarantee,
             passes=arguments.passes,
             **bound_options(arguments),
+            **{name: getattr(arguments, name) for name in DEPARTURES},
         )
 
 
@@ -145,24 +157,30 @@ def _sweep(arguments: argparse.Namespace, balls: list[Any], plans: list[Plan]) -
         header += ["k of the\npaper", "wrong\nlabels"]
     rows = []
     for ball, made in zip(balls, plans, strict=True):
-        row = [repr(ball), str(made.settings.alpha), str(made.m), str(made.n_test_samples)]
+        row = [_named(ball), str(made.settings.alpha), str(made.m), str(made.n_test_samples)]
         row += [*_numbers(made), f"{made.expected_passes:.4g}"]
         if arguments.n_classes is not None:
             row += ["-", "-"] if made.paper is None else _numbers(made.paper)
         rows.append(row)
     causes = [
-        f"k = 0 for {ball!r}, alpha = {made.settings.alpha}, m = {made.m}: {made.trivial_cause}"
+        f"k = 0 for {_named(ball)}, alpha = {made.settings.alpha}, m = {made.m}: "
+        f"{made.trivial_cause}"
         for ball, made in zip(balls, plans, strict=True)
         if made.trivial_cause is not None
     ]
+    noise = arguments.certificate or arguments.smoothing
     return "\n".join(
         [
-            f"{plans[0].name} for {arguments.smoothing!r} and n = {arguments.n}",
+            f"{plans[0].name} for {noise!r} and n = {arguments.n}",
             table(header, rows, left=[0]),
             "wrong labels in the sets and passes of an input: means in the reference population",
             *causes,
         ]
     )
+
+
+def _named(ball: object) -> str:
+    return "as certified" if ball is None else repr(ball)
 
 
 def _numbers(made: Plan) -> list[str]:
@@ -186,6 +204,7 @@ def _plan_data(made: Plan) -> dict[str, Any]:
         "delta": None if settings.delta is None else str(settings.delta),
         "p": None if settings.p is None else str(settings.p),
         "passes": None if settings.passes is None else str(settings.passes),
+        **departures_data(settings),
         "success_rank": made.success_rank,
         "rank": made.rank,
         "min_count": made.min_count,

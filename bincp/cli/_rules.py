@@ -6,6 +6,8 @@ from typing import Any
 
 from bincp.calibration import BinCP, MondrianBinCP, RobustRiskControl
 from bincp.calibration._class_rules import ClassRules
+from bincp.calibration._departures import Departures
+from bincp.calibration._described import encode_shift
 from bincp.calibration._risk_rule import RiskRule
 from bincp.calibration._storage import read
 from bincp.cli._report import rounded
@@ -54,11 +56,23 @@ def _common_data(rule: BinCP | MondrianBinCP) -> dict[str, Any]:
         "delta": None if rule.delta is None else str(rule.delta),
         "eta": str(rule.eta) if rule.correction == "clopper-pearson" else None,
         "passes": None if rule.passes is None else str(rule.passes),
+        **departures_data(rule._settings),
         "stops_early": rule.boundaries_ is not None,
         "n_samples": rule.n_samples_,
         "n_test_samples": rule.n_test_samples_,
         "n_classes": rule.n_classes_,
         "dtype": rule.dtype_,
+    }
+
+
+def departures_data(settings: Departures) -> dict[str, Any]:
+    """Return how calibration points may differ from test points."""
+    noise = settings.label_noise
+    return {
+        "poisoned": settings.poisoned,
+        "label_noise": noise and {"kind": noise[0], "size": str(noise[1])},
+        "shift": settings.shift and encode_shift(settings.shift),
+        "attacked_calibration": settings.attacked_calibration,
     }
 
 

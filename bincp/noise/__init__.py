@@ -40,7 +40,17 @@ kinds of schemes differ in what that leaves to assume (`Certificate.describe` sa
    on certified robustness", 2022.
 """
 
-from bincp.noise import _ablation, _additive, _flips, _radial, _splitting  # noqa: F401
+from bincp.noise import (  # noqa: F401
+    _ablation,
+    _additive,
+    _anisotropic,
+    _flips,
+    _hierarchical,
+    _radial,
+    _splitting,
+    _transformations,
+    _words,
+)
 from bincp.noise._copies import all_copies
 from bincp.noise._draw import draw
 from bincp.noise._grid import grid_table

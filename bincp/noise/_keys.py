@@ -23,6 +23,11 @@ _NOISE_STREAMS = {
     "test": (_noise.TEST, _noise.TEST_RADIUS),
     "tuning": (_noise.TUNING, _noise.TUNING_RADIUS),
 }
+_SELECTION_STREAMS = {
+    "calibration": _noise.CALIBRATION_SELECTION,
+    "test": _noise.TEST_SELECTION,
+    "tuning": _noise.TUNING_SELECTION,
+}
 _SCORE_STREAMS = {
     "calibration": _noise.CALIBRATION_SCORE,
     "test": _noise.TEST_SCORE,
@@ -226,6 +231,28 @@ def more_words(keys: Keys, n: int) -> Words:
     seed, stream, ids, draws = core_key(keys)
     out = np.empty((len(keys), _length(n)), np.uint64)
     _noise.words(seed, stream | _noise.THIRD, ids, draws, out)
+    return out
+
+
+def selected(keys: Keys, n: int, threshold: int) -> npt.NDArray[np.bool_]:
+    """Return for each row which of n elements are selected, with probability threshold / 2^128.
+
+    The words are independent of both parts of the noise.
+    """
+    if threshold == 2**128:
+        return np.ones((len(keys), n), dtype=bool)
+    high, low = divmod(threshold, 2**64)
+    words = _selection_words(keys, n, 0)
+    chosen, ties = words < np.uint64(high), words == np.uint64(high)
+    if ties.any():
+        chosen |= ties & (_selection_words(keys, n, _noise.THIRD) < np.uint64(low))
+    return chosen
+
+
+def _selection_words(keys: Keys, n: int, more: int) -> Words:
+    out = np.empty((len(keys), _length(n)), np.uint64)
+    stream = _SELECTION_STREAMS[keys.phase] | more
+    _noise.words(keys.seed, stream, keys.ids, keys.draws, out)
     return out
 
 

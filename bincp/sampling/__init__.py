@@ -10,8 +10,8 @@ devices by torch operations. Its bits are those of the C code that draws on the 
 compared when a device first draws; a device that gives other bits does not draw. Inputs that are on
 the device stay there. All other noise is drawn on the CPU and copied.
 
-All functions here may be called from several threads at once; `sample_scores` and
-`RobustClassifier` say which changes of shared objects must wait.
+All functions here may be called from several threads at once; `sample_scores`, `RobustClassifier`
+and `RobustRegressor` say which changes of shared objects must wait.
 
 The guarantee rests on these properties of the noise:
 
@@ -34,6 +34,7 @@ from bincp.sampling._exact import exact_probabilities
 from bincp.sampling._functions import count_scores, sample_scores, vote_counts
 from bincp.sampling._graphs import Graph, NoisyGraphs
 from bincp.sampling._normalized import NormalizedModel
+from bincp.sampling._regressor import RobustRegressor
 from bincp.sampling._run._merging import merge
 from bincp.sampling._run._ray import run_on_ray
 from bincp.sampling._run._reading import Run
@@ -46,6 +47,7 @@ __all__ = [
     "NormalizedModel",
     "PredictionSets",
     "RobustClassifier",
+    "RobustRegressor",
     "Run",
     "count_scores",
     "exact_probabilities",

@@ -130,7 +130,8 @@ class RobustClassifier(Sweeping):
         versions: their code cannot be compared. `save` needs them.
     **settings
         Settings of the rule, where `rule` is not given: `alpha`, which is needed, and `p`, `tau`,
-        `correction`, `union`, `eta`, `guarantee` and `passes`, as in `BinCP`; but `passes` is
+        `correction`, `union`, `eta`, `guarantee`, `poisoned`, `label_noise`, `shift`,
+        `attacked_calibration` and `passes`, as in `BinCP`; but `passes` is
         "auto" if it is not given: predictions stop early where that has a proof.
 
     Attributes

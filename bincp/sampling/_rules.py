@@ -10,9 +10,11 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
 from bincp.calibration import BinCP, MondrianBinCP, SequentialRule
+from bincp.calibration._departures import Noise
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
 from bincp.noise._keys import IntArray
+from bincp.shifts import Shift
 
 
 class RuleSettings(TypedDict, total=False):
@@ -26,6 +28,10 @@ class RuleSettings(TypedDict, total=False):
     eta: Level
     guarantee: str | tuple[str, Level]
     passes: Level | None
+    poisoned: int
+    label_noise: Noise | None
+    shift: Shift | None
+    attacked_calibration: bool
 
 
 _METHODS = ("calibrate", "predict_set_from_counts", "sequential_rule")

@@ -18,8 +18,8 @@ from bincp.calibration import BinCP, MondrianBinCP, _storage
 from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._provenance import check_same
-from bincp.calibration._rebuild import pair_of
 from bincp.certificates import Certificate
+from bincp.certificates._described import pair_of
 from bincp.noise._keys import check_seed
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options

@@ -169,7 +169,8 @@ class Joint(Smoothing):
     Parameters
     ----------
     adjacency, attributes : SparseFlip, CategoricalFlip or Joint
-        The schemes of the two parts; their noise is independent.
+        The schemes of the two parts; their noise is independent. For parts of other kinds
+        `bincp.certificates.product` combines their certificates.
     n_adjacency : int, optional
         Number of leading elements of an input, flattened, that are the first part. Needed to draw
         noise; a certificate does not depend on it. Inputs are flat, or have their parts one after

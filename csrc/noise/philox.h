@@ -27,7 +27,7 @@
  * word of an element, 16 for the third and, with 128, the fourth. Integer noise, which chooses no
  * category, adds 64, 128 and 192 for the words that decide ties, 32 and 48 for the words that round
  * inputs off the grid. So numbers stay below 16. Graphs have 9, 10 and 11 for their phases, and add
- * 16, 32 and 48 (see graph.h); those from 12 on are free. */
+ * 16, 32 and 48 (see graph.h); 15 is free. */
 typedef enum bincp_noise_stream {
     BINCP_STREAM_CALIBRATION = 0,
     BINCP_STREAM_TEST = 1,
@@ -37,7 +37,10 @@ typedef enum bincp_noise_stream {
     BINCP_STREAM_TEST_RADIUS = 5,
     BINCP_STREAM_TUNING = 6, /* points on which p, tau and the like are chosen */
     BINCP_STREAM_TUNING_SCORE = 7,
-    BINCP_STREAM_TUNING_RADIUS = 8
+    BINCP_STREAM_TUNING_RADIUS = 8,
+    BINCP_STREAM_CALIBRATION_SELECTION = 12, /* which elements of an input get noise */
+    BINCP_STREAM_TEST_SELECTION = 13,
+    BINCP_STREAM_TUNING_SELECTION = 14
 } bincp_noise_stream;
 
 typedef struct bincp_noise_key {

@@ -34,6 +34,14 @@ ADDITIVE = (
     smoothing.ExpInf(0.25),
     smoothing.PowInf(0.25, 2 * PIXELS),
 )
+SHAPES = (balls.Box([0.125, 0.25]), balls.Ellipsoid(0.25, [0.5, 1.0]))
+NORMAL = (
+    *((smoothing.Gaussian(0.25), ball) for ball in SHAPES),
+    *(
+        (smoothing.AnisotropicGaussian([0.25, 0.5]), ball)
+        for ball in (balls.L1(0.25, 2), balls.L2(0.125, 2), balls.Linf(0.125, 2), *SHAPES)
+    ),
+)
 DISCRETE = (
     (smoothing.SparseFlip(0.01, 0.6), balls.Flips(1, 2)),
     (smoothing.CategoricalFlip(5, 0.05, 0.6), balls.CategoricalFlips(1, 1, 1)),
@@ -59,13 +67,21 @@ DISCRETE = (
     (smoothing.BlockAblation(5, 32, 32), balls.Patch(3, 3)),
     (smoothing.BandAblation(4, 32), balls.Patch(3, 3)),
     (smoothing.Deletion(0.9), balls.EditDistance(2)),
+    (smoothing.Staircase(8, 0.5, 2), balls.Substitutions(1, 2)),
+    (smoothing.MessageInterception(0.3, 0.6), balls.AttackedNodes([[1, 2], [2]])),
+    (smoothing.Partition(50), balls.TrainingPoints(3)),
+)
+OTHERS = (
+    (smoothing.Hierarchical(smoothing.Gaussian(0.25), 0.9), balls.Elements(1, balls.L2(0.125))),
+    (smoothing.Translation(3.0), balls.Translations(2)),
+    (smoothing.Brightness(0.25), balls.BrightnessChange(0.125)),
 )
 
 
 def examples() -> Iterator[tuple[Any, Any]]:
     """Yield one example of each pair of ours."""
     yield from ((scheme, ball) for scheme in ADDITIVE for ball in NORM_BALLS)
-    yield from DISCRETE
+    yield from (*NORMAL, *DISCRETE, *OTHERS)
 
 
 def write_pages(app: Sphinx, config: Config) -> None:

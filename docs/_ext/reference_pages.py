@@ -39,12 +39,28 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
         "What an attack inside a ball can do to a probability.",
         {
             "bincp": ["certify", "Certificate", "register", "registered"],
+            "bincp.certificates": [
+                "compose",
+                "repeat",
+                "product",
+                "mixture",
+                "hierarchical",
+                "from_privacy",
+                "from_gdp",
+                "from_tradeoff",
+            ],
             "bincp.radii": [],
             "bincp.testing": [],
         },
     ),
     ("smoothing", "Smoothing schemes", "The parameters of the noise.", {"bincp.smoothing": []}),
     ("balls", "Balls", "What the adversary may change.", {"bincp.balls": []}),
+    (
+        "shifts",
+        "Shifts",
+        "How far the law of the test points may be from that of the calibration points.",
+        {"bincp.shifts": []},
+    ),
     (
         "noise",
         "Noise",
@@ -81,8 +97,26 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
                 "bernstein_upper",
                 "dkw_band",
                 "get_include",
-            ]
+            ],
+            "bincp.intervals": [
+                "randomized_clopper_pearson_lower",
+                "randomized_clopper_pearson_upper",
+                "confidence_sequence_lower",
+                "confidence_sequence_upper",
+            ],
         },
+    ),
+    (
+        "regression",
+        "Regression",
+        "Sets of real labels, from predictions of noisy inputs.",
+        {"bincp.regression": []},
+    ),
+    (
+        "audit",
+        "Audit",
+        "What a plain conformal predictor keeps under attack.",
+        {"bincp": ["audit", "Audit"]},
     ),
     (
         "other_methods",

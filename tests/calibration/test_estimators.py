@@ -170,6 +170,10 @@ def test_a_parameter_that_was_not_passed_is_its_default() -> None:
         "eta": 1e-3,
         "guarantee": "marginal",
         "passes": None,
+        "poisoned": 0,
+        "label_noise": None,
+        "shift": None,
+        "attacked_calibration": False,
     }
     assert {*bincp.MondrianBinCP(CERTIFICATE, n_classes=2).get_params()} == {*params, "n_classes"}
 

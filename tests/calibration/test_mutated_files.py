@@ -22,6 +22,16 @@ RULES = [
     ({"tau": 0.5}, 8),
     ({"guarantee": ("training-conditional", "0.1")}, 8),
     ({"passes": "auto"}, 8),
+    (
+        {
+            "poisoned": 1,
+            "label_noise": ("count", 1),
+            "shift": bincp.shifts.LevyProkhorov(balls.L2(0.01), "0.01"),
+            "attacked_calibration": True,
+        },
+        8,
+    ),
+    ({"label_noise": ("rate", "0.01"), "shift": bincp.shifts.KL("0.001"), "p": "2/3"}, 8),
 ]
 NUMBER = 100_000  # of mutated files
 TOKENS = [b"NaN", b"Infinity", b"9" * 5000, b"1e999", b"true", b"-0", b"1.0", b"null", b"7", b'"8"']
@@ -42,10 +52,17 @@ def saved(tmp_path_factory):
         rule = bincp.MondrianBinCP(CERTIFICATE, n_classes=4, passes=passes)
         quiet(rule.calibrate, SCORES, np.arange(len(SCORES)) % 3).save(path)
         files.append((path.read_bytes(), read(path)[0]))
+    rule = bincp.MondrianBinCP(CERTIFICATE, n_classes=4, poisoned=1)
+    quiet(rule.calibrate, SCORES, np.arange(len(SCORES)) % 3).save(path)
+    files.append((path.read_bytes(), read(path)[0]))
     members = np.arange(len(SCORES) * 3).reshape(-1, 3) % 4 < 2
-    risk = bincp.RobustRiskControl(CERTIFICATE, alpha="1/3", eta="1/10")
+    risk = bincp.RobustRiskControl(
+        CERTIFICATE, alpha="1/3", eta="1/10", correction="clopper-pearson"
+    )
+    mixture = bincp.RobustRiskControl(CERTIFICATE, alpha="1/3", poisoned=1, passes="auto")
     for calibrate in (
         lambda: risk.calibrate(SCORES[:, None] + members[..., None], members),
+        lambda: mixture.calibrate(SCORES[:, None] + members[..., None], members),
         lambda: risk.calibrate_exact(np.where(members, 0.75, 0.25), members, tau=0.5),
     ):
         quiet(calibrate).save(path)

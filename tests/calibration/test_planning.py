@@ -362,3 +362,12 @@ def test_bad_arguments(changes, error, message):
     with pytest.raises(error) as caught:
         bincp.plan(arguments.pop("certificate"), **arguments)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("strength", [8.5, 9, 10, 12, 30])
+def test_a_radius_of_many_standard_deviations_leaves_nothing(strength):
+    """There p is 1 in doubles where the attack wins, and the bound at 1 was taken for its own."""
+    certificate = bincp.certify(smoothing.Gaussian(1.0), balls.L2(strength))
+    made = bincp.plan(certificate, n=200, m=16)
+    assert made.min_count == 0
+    assert "a smaller radius" in made.trivial_cause

@@ -15,6 +15,7 @@ from bincp.metrics import false_negative_rate
 from support import quiet
 
 GAUSSIAN = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.125))
+FAR = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(5))
 STRONG = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.5))
 
 
@@ -66,7 +67,8 @@ def population():
 
 @pytest.mark.parametrize("certificate", [GAUSSIAN, STRONG])
 @pytest.mark.parametrize("loss", ["false-negative-rate", false_negative_rate])
-def test_the_risk_is_below_its_level_under_the_worst_attack(certificate, loss):
+@pytest.mark.parametrize("correction", ["clopper-pearson", "mixture"])
+def test_the_risk_is_below_its_level_under_the_worst_attack(certificate, loss, correction):
     """Scores are 1 or 0, so the set at tau = 1 is decided by counts, whose law is known.
 
     The calibration is repeated; the risk of each rule under the attack is computed. The mean over
@@ -78,7 +80,7 @@ def test_the_risk_is_below_its_level_under_the_worst_attack(certificate, loss):
     for _ in range(300):
         kind = rng.choice(3, n, p=share)
         scores = (rng.random((n, 3, m)) < p[kind][..., None]).astype(np.float32)
-        rule = RobustRiskControl(certificate, alpha=0.2, eta=0.02, loss=loss)
+        rule = RobustRiskControl(certificate, alpha=0.2, eta=0.02, loss=loss, correction=correction)
         quiet(rule.calibrate, scores, labels[kind])
         attacked = np.ones_like(p) if rule.tau_ <= 0 else certificate.lower(p)
         miss = stats.binom.cdf(rule.min_count_ - 1, m, attacked)
@@ -105,12 +107,15 @@ def test_the_warning_blames_a_p_that_was_given():
     certificate = bincp.certify(bincp.smoothing.SparseFlip(0.01, 0.6), bincp.balls.Flips(0, 1))
     labels = np.ones((600, 1), dtype=bool)
     scores = np.random.default_rng(0).normal(size=(600, 1, 64))
-    chosen = RobustRiskControl(certificate).calibrate(scores, labels)
+    bounds = {"correction": "clopper-pearson"}
+    chosen = RobustRiskControl(certificate, **bounds).calibrate(scores, labels)
     assert chosen.min_count_ >= 23
     with pytest.warns(bincp.TrivialSetWarning, match="p = 0.6 allows no count.* no `p`"):
-        RobustRiskControl(certificate, p=0.6).calibrate(scores, labels)
+        RobustRiskControl(certificate, p=0.6, **bounds).calibrate(scores, labels)
+    with pytest.warns(bincp.TrivialSetWarning, match="p = 0.1 allows no count.* no `p`"):
+        RobustRiskControl(certificate, p=0.1).calibrate(scores, labels)
     with pytest.warns(bincp.TrivialSetWarning) as caught:
-        RobustRiskControl(certificate).calibrate(scores[:, :, :2], labels)
+        RobustRiskControl(certificate, **bounds).calibrate(scores[:, :, :2], labels)
     assert "p = " not in str(caught[0].message)
 
 
@@ -122,7 +127,7 @@ def test_another_loss_pays_for_every_label():
     def any_missed(sets, true):
         return (true & ~sets).any(axis=1)
 
-    options = {"p": 0.6, "eta": 0.01}
+    options = {"p": 0.6, "eta": 0.01, "correction": "clopper-pearson"}
     rate_rule = RobustRiskControl(GAUSSIAN, **options).calibrate(scores, labels)
     any_rule = RobustRiskControl(GAUSSIAN, **options, loss=any_missed).calibrate(scores, labels)
     assert any_rule.tau_ <= rate_rule.tau_
@@ -145,8 +150,10 @@ def test_too_few_points_and_too_large_a_radius_warn():
         rule = RobustRiskControl(GAUSSIAN).calibrate(np.ones((5, 2, 8)), labels)
     assert rule.tau_ == -math.inf
     assert rule.predict_set(np.zeros((3, 2, 8))).all()
-    with pytest.warns(bincp.TrivialSetWarning, match="a smaller radius"):
-        RobustRiskControl(STRONG).calibrate(np.ones((50, 2, 2)), np.ones((50, 2), bool))
+    for correction in ("mixture", "clopper-pearson"):
+        rule = RobustRiskControl(FAR, correction=correction)
+        with pytest.warns(bincp.TrivialSetWarning, match="a smaller radius"):
+            rule.calibrate(np.ones((50, 2, 2)), np.ones((50, 2), bool))
 
 
 def test_bad_input():
@@ -180,8 +187,10 @@ def test_bad_input():
         method.predict_set(scores.astype(np.float32))
     for options, message in (
         ({"alpha": 0}, "`alpha` must be in"),
-        ({"eta": 0.2}, "`eta` must be below alpha"),
-        ({"correction": "mixture"}, "`correction` must be one of"),
+        ({"eta": 0.2, "correction": "clopper-pearson"}, "`eta` must be below alpha"),
+        ({"correction": "bayes"}, "`correction` must be one of"),
+        ({"passes": 3, "correction": "none"}, "`passes` must be None or"),
+        ({"poisoned": -1}, "`poisoned` must be at least 0"),
         ({"loss": "accuracy"}, "`loss` must be"),
         ({"p": 1.5}, "`p` must be in"),
     ):
@@ -195,10 +204,112 @@ def test_a_loss_that_breaks_its_contract_is_refused():
     rng = np.random.default_rng(4)
     scores, labels = rng.random((50, 3, 16)), rng.random((50, 3)) < 0.5
     for loss, message in (
-        (lambda sets, true: sets.mean(axis=1), "must be at most 0.099"),
+        (lambda sets, true: sets.mean(axis=1), "must be at most 0.0"),
         (lambda sets, true: np.where(sets.sum(axis=1) % 3 == 1, 0.5, 0), "must not grow"),
         (lambda sets, true: 2.0 * ~sets.all(axis=1), r"must be in \[0, 1\], got 2.0"),
         (lambda sets, true: np.zeros(3), "must return 50 numbers"),
     ):
         with pytest.raises(ValueError, match=message):
             RobustRiskControl(GAUSSIAN, loss=loss).calibrate(scores, labels)
+
+
+# ---- the mixture correction -------------------------------------------------------------------
+
+
+def of_many_labels(n=300, n_classes=6, m=32):
+    rng = np.random.default_rng(5)
+    labels = rng.random((n, n_classes)) < 0.4
+    scores = rng.normal(np.where(labels, 1, 0.3)[..., None], 0.4, (n, n_classes, m))
+    return scores, labels
+
+
+def any_missed(sets, true):
+    return (true & ~sets).any(axis=1)
+
+
+@pytest.mark.parametrize("m_test", [16, 32])
+def test_one_true_label_is_bincp_with_ranks(m_test):
+    rng = np.random.default_rng(0)
+    labels = np.eye(3, dtype=bool)[rng.integers(0, 3, 199)]
+    scores = rng.normal(np.where(labels, 1, 0)[..., None], 0.3, (199, 3, 32)).astype(np.float32)
+    ours = RobustRiskControl(GAUSSIAN, p=0.7).calibrate(scores, labels, n_test_samples=m_test)
+    rule = bincp.BinCP(GAUSSIAN, p=0.7).calibrate(scores[labels], n_test_samples=m_test)
+    assert ours.min_count_ == rule.min_count_
+    assert ours.success_rank_ == rule.success_rank_
+    # tau may rise to a score of a false label, as long as no true one is lost.
+    true_thresholds = np.sort(bincp.kth_largest(scores[labels], rule.success_rank_))
+    assert rule.tau_ <= ours.tau_ <= true_thresholds[rule.rank_ - 1]
+
+
+@pytest.mark.parametrize("loss", ["false-negative-rate", any_missed])
+@pytest.mark.parametrize("m", [8, 32])
+def test_its_sets_are_smaller_than_those_of_confidence_bounds(loss, m):
+    scores, labels = of_many_labels(m=m)
+    sizes = {
+        correction: quiet(
+            RobustRiskControl(GAUSSIAN, loss=loss, correction=correction).calibrate, scores, labels
+        )
+        .predict_set(scores)
+        .mean()
+        for correction in ("mixture", "clopper-pearson")
+    }
+    assert sizes["mixture"] < sizes["clopper-pearson"]
+
+
+def test_poison_costs_no_more_than_it_must():
+    """Of 12 poisoned points all lose nothing, or everything: tau is at most that of clean ones."""
+    scores, labels = of_many_labels()
+    clean = RobustRiskControl(GAUSSIAN).calibrate(scores, labels)
+    rule = RobustRiskControl(GAUSSIAN, poisoned=12)
+    worst_loss = false_negative_rate(clean.predict_set(scores), labels)
+    for value in (-np.inf, np.inf, 0.5):
+        poisoned = scores.copy()
+        poisoned[np.argsort(-worst_loss)[:12]] = value
+        assert rule.calibrate(poisoned, labels).tau_ <= clean.tau_ + 0.2
+        assert rule.total_loss_ + 13 <= Fraction(1, 10) * 301
+    with pytest.warns(bincp.TrivialSetWarning, match="300.*too few.*30 arbitrary points"):
+        RobustRiskControl(GAUSSIAN, poisoned=30).calibrate(scores, labels)
+    with pytest.warns(bincp.TrivialSetWarning, match="300.*too few.*40 arbitrary points"):
+        RobustRiskControl(GAUSSIAN, poisoned=40, correction="clopper-pearson").calibrate(
+            scores, labels
+        )
+
+
+def test_exact_probabilities_take_poison_and_shift():
+    """The largest q with the n - b largest losses and b + 1 within the level that is left."""
+    rng = np.random.default_rng(6)
+    p, true = rng.random((60, 3)), rng.random((60, 3)) < 0.6
+    shift = bincp.shifts.TotalVariation("0.05")
+    rule = RobustRiskControl(GAUSSIAN, alpha="0.3", poisoned=4, shift=shift)
+    rule.calibrate_exact(p, true, tau=0.5)
+    fits = [
+        q
+        for q in np.unique(p)
+        if sum(sorted(map(rate, p >= q, true))[4:]) + 5 <= Fraction(1, 4) * 61
+    ]
+    assert rule.p_ == max(fits)
+    assert rule.certified_p_ == GAUSSIAN.lower(max(fits))
+
+
+def test_early_stopping_is_decided_by_its_own_boundaries():
+    scores, labels = of_many_labels()
+    rule = RobustRiskControl(GAUSSIAN, passes=8).calibrate(scores, labels)
+    sets = rule.predict_set(scores)
+    tracker = bincp.SequentialTracker(rule.boundaries_, scores.shape[:2])
+    tracker.update(scores >= rule.tau_)
+    np.testing.assert_array_equal(sets, tracker.accepted)
+    assert tracker.exits.max(axis=1).mean() < 32
+    with pytest.raises(ValueError, match="counts"):
+        rule.predict_set_from_counts((scores >= rule.tau_).sum(-1), n_samples=32)
+
+
+def test_a_loss_that_does_not_add_up_is_refused():
+    scores, labels = of_many_labels()
+    with pytest.raises(ValueError, match=r"`loss` must be a sum of weights.*additive=True"):
+        RobustRiskControl(GAUSSIAN, loss=any_missed, additive=True).calibrate(scores, labels)
+    rule = RobustRiskControl(GAUSSIAN, loss=false_negative_rate, additive=True)
+    named = RobustRiskControl(GAUSSIAN).calibrate(scores, labels)
+    assert rule.calibrate(scores, labels).min_count_ == named.min_count_
+    assert rule.tau_ == named.tau_
+    with pytest.raises(TypeError, match="`additive` must be a bool, got 1"):
+        RobustRiskControl(GAUSSIAN, additive=1)

@@ -61,16 +61,22 @@ def test_phases_share_no_stream():
 
 
 def test_graphs_have_streams_of_their_own():
-    """Coins and gaps of pairs and of bits, for each phase; others stay below 9, plus 16 i."""
+    """Coins and gaps of pairs and of bits, for each phase; others are no 9 to 11, plus 16 i."""
     graphs = {16 * kind + 9 + phase for kind in range(4) for phase in range(3)}
     assert len(graphs) == 12
     others = {stream for streams in STREAMS.values() for stream in streams}
-    assert max(others) < 9
+    others |= set(_keys._SELECTION_STREAMS.values())
+    assert max(others) < 16
     assert not graphs & {stream + 16 * more for stream in others for more in range(16)}
 
 
 def test_every_scheme_is_among_the_cases():
-    elsewhere = {smoothing.Smoothing, smoothing.GraphFlip}  # nodes have tests of their own
+    elsewhere = {
+        smoothing.Smoothing,
+        smoothing.GraphFlip,  # nodes have tests of their own
+        smoothing.Partition,  # of training data
+        smoothing.MessageInterception,  # without a sampler
+    }
     known = {getattr(smoothing, name) for name in smoothing.__all__} - elsewhere
     assert known == {type(scheme) for scheme, _ in noise_cases()}
 
@@ -87,6 +93,7 @@ def test_the_phase_of_noise_is_its_streams_and_nothing_else(phase, monkeypatch):
     for other in set(PHASES) - {phase}:
         with monkeypatch.context() as patch:
             patch.setitem(_keys._NOISE_STREAMS, other, _keys._NOISE_STREAMS[phase])
+            patch.setitem(_keys._SELECTION_STREAMS, other, _keys._SELECTION_STREAMS[phase])
             for a, b in zip(wanted, drawn(other), strict=True):
                 np.testing.assert_array_equal(a, b)
 

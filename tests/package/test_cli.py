@@ -699,7 +699,8 @@ def test_a_command_is_needed(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "demo", "plan", "sample", "calibrate", "predict", "certify", "bench"]
+    "command",
+    ["", "demo", "plan", "sample", "calibrate", "predict", "certify", "audit", "bench"],
 )
 def test_help_fits_a_terminal(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")

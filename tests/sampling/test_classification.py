@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bincp
+from bincp import intervals
 from bincp._core import _operators
 from bincp.balls import L1, L2, Flips, Linf
 from bincp.classification import (
@@ -29,6 +30,8 @@ from bincp.sampling import sample_scores, vote_counts
 from bincp.smoothing import Gaussian, SparseFlip, Uniform
 
 hopeless = pytest.mark.filterwarnings("ignore::bincp.errors.AbstentionWarning")
+
+BOUND_FUNCTIONS = {"randomized": "randomized_clopper_pearson", "sequence": "confidence_sequence"}
 
 # ---- what was published --------------------------------------------------------------------------
 
@@ -272,6 +275,111 @@ class TestIsCertified:
 
 
 # ---- ART -----------------------------------------------------------------------------------------
+
+
+class TestOtherBounds:
+    """Randomised bounds and confidence sequences in place of Clopper and Pearson's."""
+
+    def votes(self):
+        rng = np.random.default_rng(5)
+        selection, counts = vote_rows(rng, 60, 20, 3), vote_rows(rng, 60, 200, 3)
+        return selection, counts, rng.random(60)
+
+    @pytest.mark.parametrize("multiclass", [False, True])
+    def test_the_certificate_is_read_at_their_bounds(self, multiclass):
+        selection, counts, uniform = self.votes()
+        certificate = bincp.certify(Gaussian(1.0), L2(0.2))
+        label = selection.argmax(axis=1)
+        own, level = counts[np.arange(60), label], Fraction(1, 1000) / (3 if multiclass else 1)
+        others = counts.copy()
+        others[np.arange(60), label] = 0
+        for name, extra in (("randomized", [uniform]), ("sequence", [])):
+            lower, upper = (
+                getattr(intervals, f"{kind}_{side}")
+                for kind in [BOUND_FUNCTIONS[name]]
+                for side in ("lower", "upper")
+            )
+            p = lower(own, 200, level, *extra)
+            q = np.minimum(upper(others.max(axis=1), 200, level, *extra), np.nextafter(1 - p, 1))
+            most = certificate.inverse().upper(q) if multiclass else 0.5
+            found = is_certified(
+                selection,
+                counts,
+                certificate,
+                bound=name,
+                uniform=extra[0] if extra else None,
+                multiclass=multiclass,
+            )
+            np.testing.assert_array_equal(found, certificate.lower(p) > most)
+            assert 0 < found.sum() < 60
+
+    def test_a_random_number_never_lowers_a_radius(self):
+        selection, counts, uniform = self.votes()
+        plain = certified_labels(selection, counts, Gaussian(1.0), L2)
+        found = certified_labels(
+            selection, counts, Gaussian(1.0), L2, bound="randomized", uniform=uniform
+        )
+        assert (found.radii >= plain.radii * (1 - 1e-9)).all()
+        assert (found.radii > plain.radii * (1 + 1e-6)).any()
+
+    def test_votes_may_be_drawn_until_an_input_is_certified(self):
+        certificate = bincp.certify(Gaussian(1.0), L2(0.2))
+        selection = np.array([[9, 1], [9, 1]])
+        counts = np.array([[40, 0], [300, 40]])  # of different numbers of votes
+        found = is_certified(selection, counts, certificate, bound="sequence")
+        one_by_one = [
+            is_certified(selection[i : i + 1], counts[i : i + 1], certificate, bound="sequence")[0]
+            for i in range(2)
+        ]
+        assert found.tolist() == one_by_one == [True, True]
+        with pytest.raises(ValueError, match="equally many draws a row"):
+            is_certified(selection, counts, certificate)
+
+    def test_stopping_at_the_first_certificate_errs_with_probability_alpha_at_most(self):
+        # The true probability is on the edge of what can be certified: each certificate is wrong.
+        certificate = bincp.certify(Gaussian(1.0), L2(0.2))
+        p = Fraction(certificate.upper(0.5))
+        alpha, horizon = Fraction(1, 10), 50
+        wrong = {}
+        for bound in ("sequence", "clopper-pearson"):
+            alive, wrong[bound] = {0: Fraction(1)}, Fraction(0)
+            for m in range(1, horizon + 1):
+                after = {}
+                for s, weight in alive.items():
+                    after[s] = after.get(s, 0) + weight * (1 - p)
+                    after[s + 1] = after.get(s + 1, 0) + weight * p
+                hits = sorted(after)
+                selection = np.tile([1, 0], (len(hits), 1))
+                counts = np.array([[s, m - s] for s in hits])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", AbstentionWarning)
+                    done = is_certified(selection, counts, certificate, alpha=alpha, bound=bound)
+                wrong[bound] += sum(after[s] for s, one in zip(hits, done, strict=True) if one)
+                alive = {s: after[s] for s, one in zip(hits, done, strict=True) if not one}
+        assert wrong["sequence"] <= alpha < wrong["clopper-pearson"]
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"bound": "hoeffding"}, ValueError, "`bound` must be one of clopper-pearson"),
+            ({"bound": None}, ValueError, "`bound` must be one of"),
+            ({"bound": "randomized"}, TypeError, "`uniform` must be given for bound='randomized'"),
+            ({"uniform": [0.5]}, TypeError, "`uniform` must be given for bound='randomized'"),
+            (
+                {"bound": "randomized", "uniform": [0.5, 0.5]},
+                ValueError,
+                r"`uniform` must have shape \(1,\), got \(2,\)",
+            ),
+            (
+                {"bound": "randomized", "uniform": [2.0]},
+                ValueError,
+                r"`uniform` must be in \[0, 1\]",
+            ),
+        ],
+    )
+    def test_bad_arguments(self, options, error, message):
+        with pytest.raises(error, match=message):
+            certified_labels([[9, 1]], [[90, 10]], Gaussian(1.0), L2, **options)
 
 
 class TestArt:

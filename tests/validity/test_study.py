@@ -14,6 +14,7 @@ Image = pytest.importorskip("PIL.Image")
 
 from scipy import sparse  # noqa: E402
 
+import bincp  # noqa: E402
 from bincp import noise  # noqa: E402
 from bincp.sampling import sample_scores  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
@@ -21,7 +22,8 @@ from support import import_benchmarks  # noqa: E402
 
 import_benchmarks()
 
-from benchmarks.study import data, networks, scores  # noqa: E402
+from benchmarks import risk  # noqa: E402
+from benchmarks.study import data, departures, evaluation, networks, scores  # noqa: E402
 
 N_NODES, N_ATTRIBUTES = 60, 40
 
@@ -350,3 +352,42 @@ def test_ratio_of_paired_splits():
     assert ratio.value == own.size.mean() / base.mean()
     # The noise that the two do not share: 0.1 / 2 / sqrt(4000).
     assert ratio.error == pytest.approx(0.1 / 2 / 4000**0.5, rel=0.1)
+
+
+# ---- evasion, poison and shift -----------------------------------------------------------------
+
+
+def test_the_table_of_departures_has_a_price_and_a_coverage(monkeypatch):
+    """Larger sets for more poison and a larger shift, and the coverage that they are made for."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=400)
+    centre = 2 * (labels[:, None] == np.arange(3)) + rng.normal(0, 0.7, (400, 3))
+    test = (centre[..., None] + rng.normal(0, 0.5, (400, 3, 8))).astype(np.float32)
+    own = centre[np.arange(400), labels, None]
+    true = (own + rng.normal(0, 0.5, (400, 8))).astype(np.float32)
+    for name, value in (("N", 100), ("SAMPLES", 8), ("TEST_SAMPLES", 8)):
+        monkeypatch.setattr(departures, name, value)
+    lines = list(departures.table(IMAGES, evaluation.Scores(true, test, labels), 4))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[4:]]
+    assert len(rows) == 3 * len(departures.POISONED)
+    for row in rows:
+        sizes = [float(cell.split(",")[0]) for cell in row[2:-1]]
+        coverage = [float(cell.split(",")[1].strip(" %")) for cell in row[2:-1]]
+        assert sizes == sorted(sizes)
+        assert min(coverage) > 85
+    prices = [float(row[2].split(",")[0]) for row in rows[:3]]
+    assert prices[0] < prices[2]
+
+
+def test_risk_control_by_the_mixture_has_smaller_sets_on_a_multi_label_task(monkeypatch):
+    for name, value in (("N", 150), ("N_TEST", 100), ("N_TRAIN", 300), ("SAMPLES", 16)):
+        monkeypatch.setattr(risk, name, value)
+    scores, labels = risk.sampled(0)
+    assert scores.shape == (250, risk.K, 16)
+    certificate = bincp.certify(Gaussian(risk.SIGMA), bincp.balls.L2(0.25))
+    for loss in risk.LOSSES.values():
+        sizes = [
+            risk.outcome(certificate, loss, scores, labels, correction=correction)[0]
+            for correction in ("mixture", "clopper-pearson")
+        ]
+        assert sizes[0] < sizes[1]

@@ -4,4 +4,14 @@ A factory turns parameters into the constants of a compiled operator. Each const
 that the bounds can only become wider. Importing a module of this package registers its factories.
 """
 
-from bincp.certificates._builtins import ablation, additive, flips, radial, splitting  # noqa: F401
+from bincp.certificates._builtins import (  # noqa: F401
+    ablation,
+    additive,
+    anisotropic,
+    flips,
+    hierarchical,
+    radial,
+    splitting,
+    transformations,
+    words,
+)

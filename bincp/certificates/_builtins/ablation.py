@@ -14,7 +14,7 @@ _MAX_FACTORS = 10_000  # factors of the exact quotient, which cannot be interrup
 _ONE = 2**200  # the number 1 as a fixed-point number
 
 
-@register_built_in(Ablation, L0)
+@register_built_in(Ablation, L0, exact=True)
 def ablation_l0(smoothing: Ablation, ball: L0) -> Operator:
     """Lose 1 - C(d - r, k) / C(d, k), the share of kept sets with a changed coordinate; exact.
 
@@ -33,7 +33,7 @@ def ablation_l0(smoothing: Ablation, ball: L0) -> Operator:
     return _operators.uniform(float_above(1 - untouched))
 
 
-@register_built_in(BlockAblation, Patch)
+@register_built_in(BlockAblation, Patch, exact=True)
 def block_patch(smoothing: BlockAblation, ball: Patch) -> tuple[Operator, str]:
     """Lose the blocks that meet the patch, at most (height + size - 1) (width + size - 1); exact.
 
@@ -45,7 +45,7 @@ def block_patch(smoothing: BlockAblation, ball: Patch) -> tuple[Operator, str]:
     return _counted(smoothing.levels, rows * columns)
 
 
-@register_built_in(BandAblation, Patch)
+@register_built_in(BandAblation, Patch, exact=True)
 def band_patch(smoothing: BandAblation, ball: Patch) -> tuple[Operator, str]:
     """Lose the bands that meet the patch, at most width + size - 1; exact.
 

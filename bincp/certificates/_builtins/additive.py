@@ -21,9 +21,9 @@ from bincp.smoothing import Expp, Gaussian, Laplace, Pareto, Uniform
 _LEAST_PARETO = 1e-6  # below it 1 / a leaves the range where the kernel is accurate
 
 
-@register_built_in(Gaussian, Linf)
-@register_built_in(Gaussian, L1)
-@register_built_in(Gaussian, L2)
+@register_built_in(Gaussian, Linf, exact=True, adds_up=True)
+@register_built_in(Gaussian, L1, exact=True, adds_up=True)
+@register_built_in(Gaussian, L2, exact=True, adds_up=True)
 def gaussian(smoothing: Gaussian, ball: NormBall) -> Noted:
     """Shift in the normal quantile: Phi(Phi^-1(p) - r / sigma), exact (Cohen et al. 2019).
 
@@ -34,14 +34,14 @@ def gaussian(smoothing: Gaussian, ball: NormBall) -> Noted:
     return gaussian_shift(distance / Fraction(smoothing.sigma)), note
 
 
-@register_built_in(Uniform, L1)
+@register_built_in(Uniform, L1, exact=True, adds_up=True)
 def uniform_l1(smoothing: Uniform, ball: L1) -> Noted:
     """Shift by r / (2 half_width) and clip (Yang et al. 2020, Levine and Feizi 2021); exact."""
     distance, note = noise_distance(smoothing, "l1", ball)
     return _operators.uniform(float_above(_widths(smoothing, distance))), note
 
 
-@register_built_in(Uniform, Linf)
+@register_built_in(Uniform, Linf, exact=True)
 def uniform_linf(smoothing: Uniform, ball: Linf) -> Noted:
     """Shift by the part that a corner takes from the cube, 1 - (1 - r / (2 half_width))^dim; clip.
 
@@ -65,7 +65,7 @@ def uniform_l2(smoothing: Uniform, ball: L2) -> Noted:
     return _operators.uniform(shift), note
 
 
-@register_built_in(Laplace, L1)
+@register_built_in(Laplace, L1, exact=True, adds_up=True)
 @register_built_in(Laplace, L2)
 @register_built_in(Laplace, Linf)
 def laplace(smoothing: Laplace, ball: NormBall) -> Noted:

@@ -18,6 +18,7 @@ from bincp._core import _operators
 from bincp._core._operators import Operator
 from bincp.balls import CategoricalFlips, Flips
 from bincp.certificates import _ratios
+from bincp.certificates._masses import Masses
 from bincp.certificates._ratios import Integers, Regions
 from bincp.certificates._registry import register_built_in
 from bincp.errors import CertificateError
@@ -33,14 +34,23 @@ Offsets = tuple[int, int, int]
 Weights = tuple[Fraction, Fraction, Fraction]
 
 
-@register_built_in(SparseFlip, Flips)
+def _masses(smoothing: Any, ball: Any) -> Masses | None:
+    """Return the masses of the regions of a pair, None if there are too many for products."""
+    try:
+        regions = _regions_of(smoothing, ball)
+    except ValueError:
+        return None
+    return Masses(regions.clean, regions.perturbed, regions.slack, regions.tiny)
+
+
+@register_built_in(SparseFlip, Flips, exact=True, masses=_masses)
 def sparse_flips(smoothing: SparseFlip, ball: Flips) -> Operator:
     """Fill additions + deletions + 1 likelihood-ratio regions (Bojchevski et al. 2020); exact."""
     check_sparse_cost(ball)
     return _operators.sparse(ball.additions, ball.deletions, smoothing.p_plus, smoothing.p_minus)
 
 
-@register_built_in(CategoricalFlip, CategoricalFlips)
+@register_built_in(CategoricalFlip, CategoricalFlips, exact=True, masses=_masses)
 def categorical_flips(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Operator:
     """Fill the likelihood-ratio regions of k categories (Bojchevski et al. 2020); exact."""
     if smoothing.k == 2:  # a change needs a third category
@@ -48,7 +58,7 @@ def categorical_flips(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Ope
     return _ratios.operator(categorical_regions(smoothing, ball))
 
 
-@register_built_in(smoothing.Joint, balls.Joint)
+@register_built_in(smoothing.Joint, balls.Joint, exact=True, masses=_masses)
 def joint(smoothing: smoothing.Joint, ball: balls.Joint) -> Operator:
     """Fill the sorted products of the regions of the parts (Bojchevski et al. 2020); exact."""
     return _ratios.operator(joint_regions(smoothing, ball))
@@ -145,7 +155,8 @@ def _regions_of(smoothing: Any, ball: Any) -> Regions:
         known = ", ".join(f"({s.__name__}, {b.__name__})" for s, b in _WITH_REGIONS)
         raise CertificateError(
             f"parts of smoothing.Joint and balls.Joint must be pairs of {known}, got "
-            f"({type(smoothing).__name__}, {type(ball).__name__})"
+            f"({type(smoothing).__name__}, {type(ball).__name__}); bincp.certificates.product "
+            "takes the certificates of any two parts"
         )
     return make(smoothing, ball)
 

@@ -13,9 +13,9 @@ from bincp.errors import CertificateError
 from bincp.smoothing import Exp1, Exp2, ExpInf, PowInf, UniformBall
 
 
-@register_built_in(UniformBall, L1)
-@register_built_in(UniformBall, L2)
-@register_built_in(UniformBall, Linf)
+@register_built_in(UniformBall, L1, exact=True)
+@register_built_in(UniformBall, L2, exact=True)
+@register_built_in(UniformBall, Linf, exact=True)
 def uniform_ball(smoothing: UniformBall, ball: NormBall) -> Noted:
     """Shift by the part of the ball that is not in the moved one, and clip.
 

@@ -1,0 +1,157 @@
+"""What may differ from clean, exchangeable points: poison, wrong labels, a shift, earlier attacks.
+
+Each has its own place in the proof, which the notes of `bincp.BinCP` give, so all can be combined:
+poison changes the rank of tau, a shift the level, and an attack on the calibration inputs the
+certificate.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+from bincp._utils.levels import Level, as_fraction
+from bincp._utils.validation import check_flag, check_integer
+from bincp.calibration._composition import worst_certificate
+from bincp.calibration._conditions import TOLERANCE
+from bincp.certificates import Certificate
+from bincp.errors import CertificateError
+from bincp.shifts import LevyProkhorov, LikelihoodRatio, Shift, TotalVariation
+
+LABEL_NOISE = ("count", "rate", "mean-rate")
+"""What may be known of wrong labels."""
+
+LabelNoise = tuple[str, Fraction | int]
+
+
+@dataclass(frozen=True)
+class Successive(Shift):
+    """A law of the second shift around a law of the first."""
+
+    first: Shift
+    second: Shift
+
+    def _lower(self, p: Fraction) -> Fraction:
+        return self.second.lower(self.first.lower(p))
+
+    def _required(self, q: Fraction) -> Fraction | None:
+        between = self.second.required(q)
+        return None if between is None else self.first.required(between)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Departures:
+    """The checked options of how calibration points may differ from clean test points."""
+
+    alpha: Fraction
+    poisoned: int = 0
+    label_noise: LabelNoise | None = None
+    shift: Shift | None = None
+    attacked_calibration: bool = False
+
+    names: ClassVar[tuple[str, ...]] = (
+        "poisoned",
+        "label_noise",
+        "shift",
+        "attacked_calibration",
+    )
+
+    @property
+    def departs(self) -> bool:
+        """Whether anything of this kind is allowed for."""
+        return any(getattr(self, name) for name in self.names)
+
+    @property
+    def touched(self) -> int:
+        """The most calibration points that may be arbitrary."""
+        if self.label_noise is not None and self.label_noise[0] == "count":
+            return self.poisoned + int(self.label_noise[1])
+        return self.poisoned
+
+    @cached_property
+    def drift(self) -> Shift | None:
+        """All that may lie between the law of the points seen and that of the test points."""
+        noise: Shift | None = None
+        if self.label_noise is not None and self.label_noise[0] == "rate":
+            # A share 1 - e of the law with errors is the one without.
+            noise = LikelihoodRatio(0, 1 / (1 - Fraction(self.label_noise[1])))
+        elif self.label_noise is not None and self.label_noise[0] == "mean-rate":
+            noise = TotalVariation(self.label_noise[1])
+        if noise is None or self.shift is None:
+            return noise if self.shift is None else self.shift
+        return Successive(noise, self.shift)
+
+    @cached_property
+    def level(self) -> Fraction:
+        """The level under the law of the points seen that gives alpha under that of the tests."""
+        return self.alpha if self.drift is None else self.drift.level(self.alpha)
+
+    @cached_property
+    def proof_level(self) -> Fraction:
+        """The level that proofs with a tolerance aim at, so that it is not magnified by the shift.
+
+        A share of `TOLERANCE` more under the law of the points seen is no more than that under the
+        law of the tests.
+        """
+        if self.drift is None:
+            return self.alpha
+        tolerance = Fraction(str(TOLERANCE))
+        most = min(self.alpha + tolerance, 1 - tolerance)
+        return max(min(self.drift.level(most) - tolerance, self.level), Fraction(0))
+
+    def check_with(self, certificate: Certificate) -> None:
+        """Refuse what has no certificate: the local part of a shift, or the inverted ball."""
+        for name, one in (
+            ("shift", replace(self, attacked_calibration=False)),
+            ("attacked_calibration", self),
+        ):
+            try:
+                one.worst(certificate)
+            except CertificateError as error:
+                raise CertificateError(f"`{name}` must have a certificate: {error}") from None
+
+    def worst(self, certificate: Certificate) -> Certificate:
+        """Return the certificate from the points seen to the attacked test points."""
+        local = self.shift.ball if isinstance(self.shift, LevyProkhorov) else None
+        if local is None and not self.attacked_calibration:
+            return certificate
+        return worst_certificate(certificate, local, self.attacked_calibration)
+
+
+def checked_departures(
+    poisoned: Any, label_noise: Any, shift: Any, attacked_calibration: Any
+) -> dict[str, Any]:
+    """Return the options of `Departures`, checked."""
+    if not (shift is None or isinstance(shift, Shift)):
+        raise TypeError(f"`shift` must be None or a shift of bincp.shifts, got {shift!r}")
+    return {
+        "poisoned": check_integer("poisoned", poisoned, low=0),
+        "label_noise": check_label_noise(label_noise),
+        "shift": shift,
+        "attacked_calibration": check_flag("attacked_calibration", attacked_calibration),
+    }
+
+
+def check_label_noise(value: Any) -> LabelNoise | None:
+    """Return what is known of wrong labels, as a count or an exact share."""
+    if value is None:
+        return None
+    wanted = (
+        '`label_noise` must be None, ("count", c) with c >= 0, or ("rate", e) or '
+        f'("mean-rate", e) with e in [0, 1), got {value!r}'
+    )
+    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
+        raise ValueError(wanted)
+    kind, size = value
+    if kind not in LABEL_NOISE:
+        raise ValueError(wanted)
+    if kind == "count":
+        return kind, check_integer("label_noise", size, low=0)
+    share = as_fraction("label_noise", size)
+    if not 0 <= share < 1:
+        raise ValueError(wanted)
+    return kind, share
+
+
+Noise = tuple[str, Level]
+"""What the user writes for `LabelNoise`."""

@@ -1,0 +1,171 @@
+"""Set predictors of other libraries on noisy inputs, and the audit of their outcomes."""
+
+import numpy as np
+import pytest
+
+import bincp
+from bincp.adapters import noisy_outcomes
+from bincp.balls import L2
+from bincp.noise import draw
+from bincp.regression import IntervalSets
+from bincp.smoothing import Gaussian
+
+SCHEME = Gaussian(0.5)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4))
+Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
+REAL = X.sum(1) + RNG.normal(size=300)
+NOISY = draw(SCHEME, X, 1, phase="test", seed=5)[:, 0]
+
+
+def outcomes(predictor, y, **options):
+    return noisy_outcomes(predictor, X, y, SCHEME, seed=5, **options)
+
+
+def classes_of(noisy):
+    """Return sets of up to three classes that depend on the noisy input."""
+    return np.stack([noisy[:, 0] < 0.5, noisy[:, 0] > -0.5, noisy[:, 1] > 0.5], axis=1)
+
+
+def interval_of(noisy):
+    return np.stack([noisy.sum(1) - 2, noisy.sum(1) + 2], axis=1)
+
+
+def test_a_function_sees_the_noisy_inputs():
+    found = outcomes(classes_of, Y)
+    np.testing.assert_array_equal(found, classes_of(NOISY)[np.arange(300), Y])
+    assert 0 < found.sum() < 300
+    np.testing.assert_array_equal(outcomes(lambda x: classes_of(x).astype(int), Y), found)
+    names = np.array(["a", "b", "c"])
+    np.testing.assert_array_equal(outcomes(classes_of, names[Y], classes=names), found)
+
+
+def test_intervals_are_closed():
+    found = outcomes(interval_of, REAL)
+    low, high = interval_of(NOISY).T
+    np.testing.assert_array_equal(found, (low <= REAL) & (high >= REAL))
+    assert 0 < found.sum() < 300
+    assert outcomes(lambda x: np.zeros((len(x), 2)), np.zeros(300)).all()
+    sets = lambda x: IntervalSets.from_ends(*interval_of(x).T[:, :, None], 1)  # noqa: E731
+    np.testing.assert_array_equal(outcomes(sets, REAL), found)
+
+
+def test_a_seed_is_secret_unless_given():
+    seen = {noisy_outcomes(classes_of, X, Y, SCHEME).tobytes() for _ in range(4)}
+    assert len(seen) > 1
+
+
+class MapieClassifier:
+    """The shapes of MAPIE 1.6: labels, and sets (n, K, levels)."""
+
+    levels = 1
+
+    def predict_set(self, x):
+        return np.zeros(len(x)), np.repeat(classes_of(x)[:, :, None], self.levels, axis=2)
+
+
+class MapieRegressor:
+    """Those of its regressors: predictions, and intervals (n, 2, levels)."""
+
+    def predict_interval(self, x):
+        return x.sum(1), interval_of(x)[:, :, None]
+
+
+MapieClassifier.__module__ = "mapie.classification"
+MapieRegressor.__module__ = "mapie.regression"
+
+
+def test_the_shapes_of_mapie():
+    np.testing.assert_array_equal(outcomes(MapieClassifier(), Y), outcomes(classes_of, Y))
+    np.testing.assert_array_equal(outcomes(MapieRegressor(), REAL), outcomes(interval_of, REAL))
+    several = MapieClassifier()
+    several.levels = 2
+    with pytest.raises(ValueError, match=r"one confidence level, got sets of shape \(300, 3, 2\)"):
+        outcomes(several, Y)
+
+
+class TorchPredictor:
+    """The shapes of TorchCP 1.2: numbers 0 and 1 (n, K), and intervals (n, thresholds, 2)."""
+
+    def __init__(self, sets, as_list=False):
+        self.sets, self.as_list = sets, as_list
+
+    def predict(self, x):
+        torch = pytest.importorskip("torch")
+        assert isinstance(x, torch.Tensor)
+        sets = torch.from_numpy(self.sets(x.numpy()))
+        return list(sets) if self.as_list else sets
+
+
+TorchPredictor.__module__ = "torchcp.classification.predictor.split"
+
+
+def test_the_shapes_of_torchcp():
+    labels = TorchPredictor(lambda x: classes_of(x).astype(int))
+    np.testing.assert_array_equal(outcomes(labels, Y), outcomes(classes_of, Y))
+    intervals = TorchPredictor(lambda x: interval_of(x)[:, None])
+    np.testing.assert_array_equal(outcomes(intervals, REAL), outcomes(interval_of, REAL))
+    with pytest.raises(TypeError, match="must return a tensor of sets, got list"):
+        outcomes(TorchPredictor(classes_of, as_list=True), Y)
+
+
+def test_mapie_itself():
+    classification = pytest.importorskip("mapie.classification")
+    regression = pytest.importorskip("mapie.regression")
+    linear = pytest.importorskip("sklearn.linear_model")
+    model = linear.LogisticRegression().fit(X[:100], Y[:100])
+    classifier = classification.SplitConformalClassifier(model, confidence_level=0.9, prefit=True)
+    classifier.conformalize(NOISY[100:200], Y[100:200])
+    wanted = classifier.predict_set(NOISY)[1][np.arange(300), Y, 0]
+    np.testing.assert_array_equal(outcomes(classifier, Y), wanted)
+    fitted = linear.LinearRegression().fit(X[:100], REAL[:100])
+    regressor = regression.SplitConformalRegressor(fitted, confidence_level=0.9, prefit=True)
+    regressor.conformalize(NOISY[100:200], REAL[100:200])
+    low, high = regressor.predict_interval(NOISY)[1][:, :, 0].T
+    np.testing.assert_array_equal(outcomes(regressor, REAL), (low <= REAL) & (high >= REAL))
+
+
+def test_crepes_itself():
+    crepes = pytest.importorskip("crepes")
+    linear = pytest.importorskip("sklearn.linear_model")
+    classifier = crepes.WrapClassifier(linear.LogisticRegression().fit(X[:100], Y[:100]))
+    classifier.calibrate(NOISY[100:200], Y[100:200])
+    found = outcomes(classifier, Y, confidence="0.9")
+    assert 0.75 < found[200:].mean() <= 1
+    regressor = crepes.WrapRegressor(linear.LinearRegression().fit(X[:100], REAL[:100]))
+    regressor.calibrate(NOISY[100:200], REAL[100:200])
+    low, high = regressor.predict_int(NOISY, confidence=0.9).T
+    found = outcomes(regressor, REAL, confidence=0.9)
+    np.testing.assert_array_equal(found, (low <= REAL) & (high >= REAL))
+    with pytest.raises(ValueError, match="`confidence` must be given for a predictor of crepes"):
+        outcomes(regressor, REAL)
+
+
+def test_outcomes_are_what_an_audit_takes():
+    found = outcomes(interval_of, REAL)
+    audited = bincp.audit(SCHEME, L2, [0.0, 0.2], outcomes=found, delta="0.05")
+    bound = bincp.clopper_pearson_lower(int(found.sum()), 300, "0.05")
+    assert audited.coverage.tolist() == [
+        bincp.certify(SCHEME, L2(r)).lower(bound) for r in (0.0, 0.2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("predictor", "y", "options", "error", "message"),
+    [
+        (3, Y, {}, TypeError, "`predictor` must be one of MAPIE, crepes or TorchCP"),
+        (classes_of, Y, {"confidence": 0.9}, ValueError, "`confidence` must be given for a"),
+        (classes_of, Y + 1, {}, ValueError, r"`y` must be in \[0, 2\], got 3"),
+        (classes_of, Y[:9], {}, ValueError, r"`y` must have shape \(300,\), got \(9,\)"),
+        (classes_of, Y, {"classes": [0, 1]}, ValueError, "`classes` must have 3 entries, got 2"),
+        (classes_of, Y, {"classes": [0, 1, 9]}, ValueError, "`y` must hold classes of"),
+        (lambda x: classes_of(x) * 2, Y, {}, ValueError, "of 0 and 1"),
+        (lambda x: classes_of(x)[:9], Y, {}, ValueError, r"shape \(300, K\)"),
+        (lambda x: interval_of(x)[:9], REAL, {}, ValueError, r"intervals of shape \(300, 2\)"),
+        (interval_of, REAL[:9], {}, ValueError, r"real numbers of shape \(300,\)"),
+        (lambda x: np.full((len(x), 2), "a"), Y, {}, TypeError, "booleans or intervals"),
+    ],
+)
+def test_bad_arguments(predictor, y, options, error, message):
+    with pytest.raises(error, match=message):
+        outcomes(predictor, y, **options)
