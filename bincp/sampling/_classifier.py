@@ -456,7 +456,8 @@ class RobustClassifier(Sweeping):
         Raises
         ------
         NotCalibratedError, RuntimeError, TypeError, ValueError
-            As in `predict`. What a later batch is refused for is raised in its place.
+            As in `predict`. What a later batch is refused for is raised in its place. A process
+            that was forked in the midst of the stream gets a RuntimeError if it goes on.
 
         Examples
         --------

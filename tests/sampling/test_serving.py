@@ -253,6 +253,23 @@ HELD = textwrap.dedent("""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("seed", [None, 5])
+def test_a_stream_goes_on_in_one_of_two_forked_processes(seed):
+    ours = fitted(seed=seed)
+    stream = ours.predict_iter(iter([X[:2]] * 3))
+    begun = next(stream)
+    child = os.fork()
+    if child == 0:
+        try:
+            next(stream)
+        except RuntimeError as error:
+            os._exit("before a fork" in str(error))
+        os._exit(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert next(stream).ids.tolist() == (begun.ids + 2).tolist()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_does_not_wait_for_threads_that_it_lacks():
     subprocess.run([sys.executable, "-c", HELD], check=True)
 
