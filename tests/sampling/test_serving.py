@@ -252,6 +252,23 @@ HELD = textwrap.dedent("""
 """)
 
 
+def test_another_module_that_is_assigned_is_compared():
+    ours = fitted()
+    known, same, other = ours.model, network(), network(seed=1)
+    ours.model = same
+    stream = ours.predict_iter(iter([X[:2]] * 2), indices=range(4), curtail=False)
+    next(stream)
+    ours.model = torch.nn.Linear(1, 1)  # takes no input of the stream, which keeps its model
+    assert next(stream).sets.shape == (2, K)
+    ours.model = other
+    with pytest.raises(ValueError, match="as in calibration: `model` was"):
+        ours.predict(X[:2])
+    assert ours.calibrate(X, Y).predict(X[:2]).sets.shape == (2, K)
+    ours.model = known
+    with pytest.raises(ValueError, match="as in calibration: `model` was"):
+        copy.deepcopy(ours).predict(X[:2])
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("seed", [None, 5])
 def test_a_stream_goes_on_in_one_of_two_forked_processes(seed):
