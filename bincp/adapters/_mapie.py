@@ -250,10 +250,14 @@ class SplitConformalClassifier(Estimator):
             As in `bincp.sampling.RobustClassifier.predict`.
         """
         _refuse("conformity_score_params", conformity_score_params)
-        predicted = self.predict(X)
+        self._check_conformalized()
         x = _inputs(X)
+        if self._seed is None:  # one of its own for this call, also in copies and forked processes
+            seed = secrets.randbits(64)
+            for classifier in self._classifiers:
+                classifier.reseed(seed)
         sets = [classifier.predict(x).sets for classifier in self._classifiers]
-        return predicted, np.stack(sets, axis=2)
+        return self.predict(X), np.stack(sets, axis=2)
 
     def predict(self, X: ArrayLike) -> npt.NDArray[Any]:
         """Return the class that the estimator predicts for each input as it is.
@@ -275,12 +279,15 @@ class SplitConformalClassifier(Estimator):
         TypeError, ValueError
             If the estimator does not take the inputs.
         """
-        if not hasattr(self, "rules_"):
-            raise NotCalibratedError("call conformalize() before predicting")
+        self._check_conformalized()
         x = _inputs(X)
         if self._known_classes is not None:
             return np.asarray(self._estimator.predict(x.reshape(len(x), -1)))
         return np.asarray(self.classes_[self._clean_logits(x).argmax(axis=1)])
+
+    def _check_conformalized(self) -> None:
+        if not hasattr(self, "rules_"):
+            raise NotCalibratedError("call conformalize() before predicting")
 
     def _clean_logits(self, x: Any) -> npt.NDArray[Any]:
         import torch

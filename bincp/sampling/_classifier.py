@@ -161,7 +161,8 @@ class RobustClassifier(Sweeping):
     of the model, its precision, the shape of the inputs and their range with the rule
     (`BinCP.provenance_`). A rule that was calibrated with others is refused, by name, where it is
     given and in `predict`. A fingerprint is that of the weights and the structure of a module; it
-    does not see code and plain attributes. It is taken in `calibrate` and where a rule is given.
+    does not see code and plain attributes. It is taken in `calibrate`, where a rule is given, and
+    in `predict` where another module was assigned to `model`.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. The
     module is in evaluation mode until the last of them is done. A rule may be calibrated meanwhile:
@@ -217,6 +218,7 @@ class RobustClassifier(Sweeping):
         **settings: Unpack[RuleSettings],
     ) -> None:
         self.model = as_model(model)
+        self._compared: Any = None  # the model that the rule was compared with, or calibrated on
         self._smoothing, self._ball = smoothing, ball
         self._certificate = certify(smoothing, ball)
         self._options = Options.checked(
@@ -287,8 +289,14 @@ class RobustClassifier(Sweeping):
     def rule(self, rule: Rule) -> None:
         check_rule(rule, self._certificate)
         if (known := provenance_of(rule)) is not None:
-            check_same(known, self._content(), "the classifier")
+            self._compare(known)
         self._rule = rule
+
+    def _compare(self, known: dict[str, Any]) -> None:
+        """Refuse a rule that was calibrated with something else than this classifier has."""
+        model = self.model
+        check_same(known, self._content(), "the classifier")
+        self._compared = model
 
     def _content(self) -> dict[str, Any]:
         """Return what is known of the scores before any input is."""
@@ -337,7 +345,7 @@ class RobustClassifier(Sweeping):
             raise TypeError("`y` must be given with an array of inputs, got None")
         scores: list[npt.NDArray[Any]] = []
         labels: list[IntArray] = []
-        content, n_classes = self._content(), classes_of(self.rule)
+        model, content, n_classes = self.model, self._content(), classes_of(self.rule)
         for job, own in self._jobs(x, y, key, "calibration", self.n_samples, indices, first_draw):
             if own is None:
                 raise ValueError("`x` must yield pairs of inputs and labels, got inputs alone")
@@ -358,6 +366,7 @@ class RobustClassifier(Sweeping):
         assert n_classes is not None
         points = SampledScores(np.concatenate(scores), np.concatenate(labels), n_classes, content)
         calibrate(self.rule, points, self.n_test_samples, self._options.n_threads)
+        self._compared = model
         return self
 
     def predict(
@@ -457,7 +466,8 @@ class RobustClassifier(Sweeping):
         Raises
         ------
         NotCalibratedError, RuntimeError, TypeError, ValueError
-            As in `predict`. What a later batch is refused for is raised in its place.
+            As in `predict`. What a later batch is refused for is raised in its place. A process
+            that was forked in the midst of the stream gets a RuntimeError if it goes on.
 
         Examples
         --------
@@ -497,6 +507,8 @@ class RobustClassifier(Sweeping):
         self._seeds.check_fresh()
         m_test, known = rule.n_test_samples_, provenance_of(rule)
         assert m_test is not None  # calibrated on samples
+        if known is not None and self.model is not self._compared:
+            self._compare(known)
         boundaries = _boundaries(rule, sequential, curtail)
         schedule = check_looks(looks if curtail else [m_test], m_test)
         jobs = self._jobs(x, None, key, "test", m_test, indices, first_draw, whole, known)
@@ -681,7 +693,7 @@ class RobustClassifier(Sweeping):
         """Yield the job of each piece of the inputs, and its labels; what is `known` must hold."""
         given = None if indices is None else Ids(indices, phase, x)
         call, shape = self._seeds.call(), (known or {}).get("input_shape")
-        options = replace(self._options, seed=call.seed)
+        model, options = self.model, replace(self._options, seed=call.seed)
         source = pieces(x, y, key, self._options.batch_size, whole=whole)
 
         def jobs() -> Iterator[tuple[Job, Any]]:
@@ -690,7 +702,7 @@ class RobustClassifier(Sweeping):
                 if shape is not None:
                     check_shape(tuple(inputs.shape), tuple(shape), "in calibration")
                 job = Job.of(
-                    self.model,
+                    model,
                     inputs,
                     self.smoothing,
                     n_samples,

@@ -43,8 +43,8 @@ def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:
 
 
 def _marked(job: Job, scores: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """Return calibration scores of shared noise as such, so that a rule can refuse them."""
-    shared = isinstance(job.x, GraphInputs) and job.x.shared and job.phase == "calibration"
+    """Return scores of shared noise that a rule may get as such, so that it can refuse them."""
+    shared = isinstance(job.x, GraphInputs) and job.x.shared and job.phase != "test"
     return as_shared(scores) if shared else scores
 
 

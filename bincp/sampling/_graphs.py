@@ -1,5 +1,6 @@
 """Nodes of one graph as inputs: fields of noisy graphs, and batches of them for a model."""
 
+import copy
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -374,6 +375,13 @@ class GraphInputs:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def __getitem__(self, part: slice) -> "GraphInputs":
+        """Return some of the inputs."""
+        made = copy.copy(self)
+        made.nodes = replace(self.nodes, targets=self.nodes.targets[part])
+        made.shape = made.nodes.shape
+        return made
 
     @property
     def shared(self) -> bool:

@@ -18,7 +18,7 @@ from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import check_integer
 from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.sampling._graphs import Graph, Nodes
-from bincp.sampling._jobs import host_inputs, integers
+from bincp.sampling._jobs import check_dense, host_inputs, integers
 
 Key: TypeAlias = str | tuple[str, str] | None
 """Where items are dicts: the name of the inputs, or the names of inputs and labels."""
@@ -54,7 +54,7 @@ def pieces(
     if isinstance(x, torch.Tensor | np.ndarray):
         if key is not None:
             raise TypeError(f"`key` must be None with an array of inputs, got {key!r}")
-        return _cut(x, labels, max(len(x), 1) if whole or x.ndim == 0 else size)
+        return _cut(x, labels, max(x.shape[0], 1) if whole and x.ndim else size)
     if isinstance(x, Nodes):
         if key is not None:
             raise TypeError(f"`key` must be None with nodes of a graph, got {key!r}")
@@ -103,13 +103,15 @@ def is_map_style(source: Any) -> bool:
 
 def check_order(loader: DataLoader[Any]) -> None:
     """Refuse a loader that does not take its dataset in its order, one item after the other."""
-    known = (SequentialSampler, DistributedSampler)
-    in_order = type(loader.batch_sampler) in (BatchSampler, type(None))
-    if not (isinstance(loader.sampler, known) and in_order):
-        sampler = loader.sampler if in_order else loader.batch_sampler
+    batches: Any = loader.batch_sampler
+    plain = type(batches) in (BatchSampler, type(None))
+    sampler: Any = loader.sampler if batches is None or not plain else batches.sampler
+    whole = type(sampler) is SequentialSampler and len(sampler) == len(loader.dataset)  # type: ignore[arg-type]
+    if not (plain and (whole or isinstance(sampler, DistributedSampler))):
+        found = sampler if plain else batches
         raise ValueError(
-            "`x` must be a loader in the order of its dataset (shuffle=False), for ids are "
-            f"positions in the dataset, got one with {type(sampler).__name__}"
+            "`x` must be a loader of its whole dataset in its order (shuffle=False), for ids are "
+            f"positions in the dataset, got one with {type(found).__name__}"
         )
 
 
@@ -207,6 +209,7 @@ def check_shape(shape: tuple[int, ...], known: tuple[int, ...], whose: str) -> N
 
 
 def _cut(x: Any, labels: ArrayLike | None, size: int) -> Iterator[Piece]:
+    check_dense(x)
     y = None if labels is None else integers("labels", labels)
     if y is not None and (x.ndim == 0 or y.shape != (len(x),)):
         raise ValueError(f"`labels` must have shape {(len(x),) if x.ndim else ()}, got {y.shape}")
@@ -227,11 +230,12 @@ def _read_of(loader: DataLoader[Any]) -> Any:
                 "each worker may yield all of it, and the order depends on their number, got "
                 f"num_workers={loader.num_workers}"
             )
-        return loader
-    check_order(loader)
-    if isinstance(loader.sampler, DistributedSampler):  # it pads, and gives each rank a share
-        return dataset_of(loader)
-    if loader.drop_last:
+    else:
+        check_order(loader)
+        sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
+        if isinstance(sampler, DistributedSampler):  # it pads, and gives each rank a share
+            return dataset_of(loader)
+    if loader.drop_last or getattr(loader.batch_sampler, "drop_last", False):
         raise ValueError(
             "`x` must be a loader with drop_last=False, got drop_last=True, which loses inputs"
         )

@@ -79,7 +79,10 @@ class Job:
     narrow: torch.dtype | None = None  # of a module of 16 bits, which gets its inputs in it
 
     def __post_init__(self) -> None:
-        as_counts("indices", self.ids, high=MAX_ID)  # also those that a classifier counts on
+        # Also those that a classifier counts on.
+        as_counts("indices", self.ids, high=MAX_ID)
+        if isinstance(self.x, GraphInputs):
+            check_graph_ids(self.ids)
 
     @classmethod
     def checked(
@@ -193,9 +196,7 @@ def _checked_inputs(
 def _graph_ids(inputs: GraphInputs, indices: Any, phase: Phase) -> IntArray:
     """Return the ids of nodes: their numbers by default, which must differ in calibration."""
     given = inputs.nodes.targets if indices is None else indices
-    ids = _keys.check_indices(given, len(inputs), phase)
-    check_graph_ids(ids)
-    return ids
+    return _keys.check_indices(given, len(inputs), phase)
 
 
 def checked_device(device: object) -> torch.device:
@@ -277,9 +278,16 @@ def _on_host(name: str, value: Any) -> Any:
     return value.detach().cpu()
 
 
+def check_dense(x: object) -> None:
+    """Refuse sparse tensors, which cannot be cut."""
+    if isinstance(x, torch.Tensor) and x.layout != torch.strided:
+        raise TypeError(f"`x` must be a dense tensor, got {x.layout}; use x.to_dense()")
+
+
 def host_inputs(x: object) -> npt.NDArray[Any]:
     if not isinstance(x, torch.Tensor | np.ndarray):
         raise TypeError(f"`x` must be a tensor or an array, got {type(x).__name__}")
+    check_dense(x)
     if isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16:
         raise ValueError(
             "`x` must be float32 or float64, got torch.bfloat16; x.float() serves a module of 16 "

@@ -81,10 +81,16 @@ class Call:
     def __init__(self, source: Seeds, seed: int) -> None:
         self.seed = seed
         self._source = source
+        self._process = _process
         self._own = 0
 
     def take(self, phase: Phase, n: int) -> IntArray:
-        """Return the ids of the next n inputs of the call."""
+        """Return the ids of the next n inputs of the call, in the process that began it."""
+        if self._process != _process:
+            raise RuntimeError(
+                "an iteration that was begun before a fork must go on in the parent process only, "
+                "for both would draw the same noise; call predict_iter() in the forked process"
+            )
         if self._source.seed is not None:
             first = self._source.take(phase, n)
         else:

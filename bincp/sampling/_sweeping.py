@@ -18,6 +18,7 @@ from bincp.noise._keys import IntArray, check_seed
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options
 from bincp.sampling._parameters import RuleOwner
+from bincp.sampling._provenance import InputRange
 from bincp.smoothing import Smoothing
 
 _BLOCK_VALUES = 1 << 24
@@ -33,6 +34,7 @@ class Sweeping(RuleOwner):
     n_samples: int
     n_test_samples: int
     _options: Options
+    _range: InputRange | None
 
     def sweep(
         self,
@@ -135,6 +137,8 @@ class Sweeping(RuleOwner):
         self, x: Any, n_samples: int, first_id: int, options: Options, balls: Sequence[Ball]
     ) -> Job:
         job = Job.of(self.model, x, self._smoothing, n_samples, options, phase="tuning")
+        if self._range is not None:
+            self._range.check(job.x)
         size = math.prod(tuple(job.x.shape)[1:])
         for ball in balls:
             if getattr(ball, "dim", None) not in (None, size):

@@ -326,11 +326,35 @@ def test_shared_calibration_noise_needs_its_correction():
     scores = sample_scores(MODEL, shared, NOISY, 64, phase="calibration", labels=labels[:40])
     with pytest.raises(ValueError, match=message):
         bincp.BinCP(bincp.certify(NOISY, Flips(0, 1))).calibrate(scores)
+    with pytest.raises(ValueError, match=message):
+        mixture.sweep(shared, labels[:40])
     classifier = RobustClassifier(
         MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=64, correction="shared-draws"
     ).calibrate(shared, labels[:40])
     assert classifier.rule.min_count_ > 0
     assert classifier.predict(GRAPH.nodes([41, 42], hops=2)).sets.shape == (2, K)
+
+
+def test_sweeps_measure_nodes():
+    labels = np.random.default_rng(0).integers(0, K, N)
+    classifier = RobustClassifier(MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=16)
+    known, ahead = (GRAPH.nodes(nodes, hops=2) for nodes in (np.arange(40), np.arange(40, N)))
+    swept = classifier.sweep(known, labels[:40], ahead, labels[40:], correction="mixture", seed=3)
+    scores = sample_scores(
+        MODEL, ahead, NOISY, 16, phase="tuning", seed=3, indices=np.arange(40, N)
+    )
+    sets = swept.rules[0].predict_set(scores)
+    assert swept.rows[0].average_set_size == sets.sum(axis=1).mean()
+
+
+def test_a_classifier_hands_out_no_id_that_graphs_have_no_room_for():
+    labels = np.random.default_rng(0).integers(0, K, N)
+    classifier = RobustClassifier(MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=16, seed=5)
+    classifier.calibrate(GRAPH.nodes(np.arange(40), hops=2), labels[:40])
+    classifier.reseed(5, first_id=2**28 - 1)
+    assert classifier.predict(GRAPH.nodes([41], hops=2)).ids.tolist() == [2**28 - 1]
+    with pytest.raises(ValueError, match=r"ids of nodes must be below 2\*\*28, got 268435456"):
+        classifier.predict(GRAPH.nodes([41], hops=2))
 
 
 def test_graphs_are_equal_in_another_process():

@@ -9,7 +9,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset  # noqa: E402
+from torch.utils.data import (  # noqa: E402
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    TensorDataset,
+)
 
 from bincp.adapters import as_model  # noqa: E402
 from bincp.balls import L2  # noqa: E402
@@ -197,6 +204,16 @@ def shuffled():
     return DataLoader(tensors(), batch_size=4, shuffle=True)
 
 
+def batched(sampler, *, drop_last=False):
+    """Return a loader whose batches are made outside of it."""
+    return DataLoader(tensors(), batch_sampler=BatchSampler(sampler, 4, drop_last))
+
+
+class Reversed(SequentialSampler):
+    def __iter__(self):
+        return iter(range(N)[::-1])
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("source", "error", "message"),
@@ -207,7 +224,27 @@ class TestRefusals:
             (lambda: [[[0.0]]], TypeError, r"got list of list; use np.array\(x\)"),
             (list, ValueError, "must hold at least one input, got an empty list"),
             (lambda: iter([]), ValueError, "must hold at least one input"),
-            (shuffled, ValueError, r"in the order of its dataset \(shuffle=False\).*RandomSampler"),
+            (shuffled, ValueError, r"dataset in its order \(shuffle=False\).*RandomSampler"),
+            (lambda: batched(RandomSampler(range(N))), ValueError, "in its order.*RandomSampler"),
+            (lambda: batched(Reversed(range(N))), ValueError, "in its order.*Reversed"),
+            (lambda: batched(SequentialSampler(range(5))), ValueError, "its whole dataset"),
+            (
+                lambda: batched(SequentialSampler(range(N)), drop_last=True),
+                ValueError,
+                "which loses inputs",
+            ),
+            (
+                lambda: DataLoader(Streamed(), batch_size=4, drop_last=True),
+                ValueError,
+                "which loses inputs",
+            ),
+            (
+                lambda: torch.from_numpy(X).to_sparse(),
+                TypeError,
+                r"dense tensor, got torch.sparse_coo; use x.to_dense\(\)",
+            ),
+            (lambda: np.float32(1) * np.ones(()), TypeError, "must be a tensor or an array"),
+            (lambda: np.array(1, np.float32), ValueError, r"must have shape \(n, ...\)"),
             (
                 lambda: DataLoader(tensors(), batch_size=4, drop_last=True),
                 ValueError,

@@ -1,5 +1,6 @@
 """Code for MAPIE 1.x runs on robust sets with two lines changed."""
 
+import copy
 import inspect
 import warnings
 
@@ -277,3 +278,23 @@ class TestConstructor:
         for name in ("confidence_level", "conformity_score", "prefit", "random_state"):
             own = inspect.signature(SplitConformalClassifier).parameters[name]
             assert own.default == found[name].default
+
+
+class TestServing:
+    def test_copies_draw_noise_of_their_own(self):
+        made = ours(random_state=None, confidence_level=[0.9, 0.8])
+        made.conformalize(X[CONFORMALIZE], Y[CONFORMALIZE])
+        assert copy.deepcopy(made).predict_set(X[TEST])[1].shape == (300, 3, 2)
+        with pytest.raises(RuntimeError, match="in a copy"):
+            copy.deepcopy(ours().conformalize(X[CONFORMALIZE], Y[CONFORMALIZE])).predict_set(X)
+
+    def test_what_a_module_does_not_take_is_named(self):
+        made = ours(torch.nn.Linear(2, 3), n_samples=8)
+        x = X[CONFORMALIZE, :2].astype(np.float32)
+        made.conformalize(x, Y[CONFORMALIZE])
+        for bad, message in (
+            (x[:0], r"`x` must have shape \(n, ...\)"),
+            (x.tolist(), "must have the dtype of the model's parameters, float32"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                made.predict_set(bad)

@@ -405,6 +405,11 @@ class TestRefusals:
             sample(run.path, **given)
         assert files(run.path) == before
 
+    def test_the_identity_is_a_copy(self, tmp_path):
+        own = sample(tmp_path / "run")
+        own.identity["smoothing"]["sigma"] = (1.0).hex()
+        assert own.identity["smoothing"]["sigma"] == (0.5).hex()
+
     def test_another_precision_is_refused(self, tmp_path):
         run = sample(tmp_path / "run", shard=(0, 2))
         with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match="bfloat16"):
@@ -511,6 +516,18 @@ class TestRules:
         assert early.boundaries_ is not None
         with pytest.raises(ValueError, match="stops early"):
             sample(tmp_path / "e", phase="test", rules=[early])
+
+    def test_rules_for_other_noise_or_another_model_are_refused_at_once(self, tmp_path):
+        points = sample(tmp_path / "own", keep="label scores")
+        rule = quiet(BinCP(certify(NOISE, balls.L2(0.1)), alpha="0.3").calibrate, points)
+        options = {"phase": "test", "rules": rule}
+        for model, noise, message in (
+            (MODEL, Gaussian(0.25), "`rules` must be for the noise of the run"),
+            (torch.nn.Linear(X.shape[1], K), NOISE, "as in calibration: `model` was"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                bincp.sampling.run(tmp_path / "run", model, X, noise, M, **options)
+        assert not (tmp_path / "run").exists()
 
     def test_risk_is_controlled_on_runs_as_on_their_scores(self, tmp_path):
         calibration = sample(tmp_path / "c", keep="scores", x=torch.randn(60, 4), labels=None)
@@ -714,6 +731,20 @@ class TestStreams:
         with pytest.raises(ValueError, match="got 3 from position 12 on"):
             self.sample(run.path, more)
 
+    def test_loaders_that_repeat_or_lose_inputs_are_refused(self, tmp_path):
+        class Items(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                return iter(X)
+
+        for options, message in (
+            ({"num_workers": 2}, "at most one worker"),  # each yields all of it
+            ({"drop_last": True}, "which loses inputs"),
+        ):
+            loader = torch.utils.data.DataLoader(Items(), batch_size=4, **options)
+            with pytest.raises(ValueError, match=message):
+                bincp.sampling.run(tmp_path / "run", MODEL, loader, NOISE, M, phase="test")
+        assert not (tmp_path / "run").exists()
+
     def test_what_cannot_be_a_stream_is_refused(self, tmp_path):
         for x, options, error in (
             (self.batches(), {"shard": (0, 2)}, "to be shared by 2 workers"),
@@ -803,6 +834,12 @@ class TestMerging:
         with pytest.raises(FileNotFoundError, match="00001-of-"):
             merge(tmp_path / "merged", [first, incomplete])
         assert not (tmp_path / "merged").exists()
+
+    def test_one_run_is_no_sequence(self, tmp_path):
+        own = sample(tmp_path / "own")
+        for one in (own, str(own.path), own.path):
+            with pytest.raises(TypeError, match="`runs` must be a sequence of runs or paths"):
+                merge(tmp_path / "all", one)
 
     def test_other_inputs_at_the_same_ids_are_refused(self, tmp_path):
         first = self.piece(tmp_path / "a", slice(0, N), slice(0, 4))

@@ -252,6 +252,40 @@ HELD = textwrap.dedent("""
 """)
 
 
+def test_another_module_that_is_assigned_is_compared():
+    ours = fitted()
+    known, same, other = ours.model, network(), network(seed=1)
+    ours.model = same
+    stream = ours.predict_iter(iter([X[:2]] * 2), indices=range(4), curtail=False)
+    next(stream)
+    ours.model = torch.nn.Linear(1, 1)  # takes no input of the stream, which keeps its model
+    assert next(stream).sets.shape == (2, K)
+    ours.model = other
+    with pytest.raises(ValueError, match="as in calibration: `model` was"):
+        ours.predict(X[:2])
+    assert ours.calibrate(X, Y).predict(X[:2]).sets.shape == (2, K)
+    ours.model = known
+    with pytest.raises(ValueError, match="as in calibration: `model` was"):
+        copy.deepcopy(ours).predict(X[:2])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("seed", [None, 5])
+def test_a_stream_goes_on_in_one_of_two_forked_processes(seed):
+    ours = fitted(seed=seed)
+    stream = ours.predict_iter(iter([X[:2]] * 3))
+    begun = next(stream)
+    child = os.fork()
+    if child == 0:
+        try:
+            next(stream)
+        except RuntimeError as error:
+            os._exit("before a fork" in str(error))
+        os._exit(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert next(stream).ids.tolist() == (begun.ids + 2).tolist()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_does_not_wait_for_threads_that_it_lacks():
     subprocess.run([sys.executable, "-c", HELD], check=True)

@@ -169,3 +169,11 @@ class TestClassifier:
         given = {"x_test": X[TEST], "y_test": LABELS[TEST], **options}
         with pytest.raises(error, match=message):
             self.classifier().sweep(X[TRAIN], LABELS[TRAIN], **given)
+
+
+def test_a_sweep_keeps_to_the_declared_range():
+    options = {"alpha": "0.1", "n_samples": 16, "input_range": (-4, 4)}
+    classifier = RobustClassifier(coordinates, NOISE, BALLS[0], **options)
+    for known, ahead in ((10 * X[TRAIN], X[TEST]), (X[TRAIN], 10 * X[TEST])):
+        with pytest.raises(ValueError, match="must be in the declared input_range"):
+            classifier.sweep(known, LABELS[TRAIN], ahead, LABELS[TEST])

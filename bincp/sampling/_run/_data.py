@@ -19,7 +19,7 @@ from bincp.sampling._inputs import (
     item_labels,
     item_of,
 )
-from bincp.sampling._jobs import host_inputs, integers
+from bincp.sampling._jobs import check_dense, host_inputs, integers
 
 _PROBES = 16
 
@@ -101,6 +101,7 @@ class _Array:
 
     @classmethod
     def checked(cls, x: Any, labels: ArrayLike | None) -> "_Array":
+        check_dense(x)
         if x.ndim < 2 or 0 in x.shape:
             raise ValueError(f"`x` must have shape (n, ...) and not be empty, got {tuple(x.shape)}")
         if labels is None:

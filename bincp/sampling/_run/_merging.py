@@ -68,6 +68,8 @@ def merge(path: str | PathLike[str], runs: Sequence[Run | str | PathLike[str]]) 
     ...     merge(places[2], places[:2]).values().shape
     (6, 3, 8)
     """
+    if isinstance(runs, Run | str | PathLike):
+        raise TypeError(f"`runs` must be a sequence of runs or paths, got {runs!r}")
     pieces = [_Piece.of(one if isinstance(one, Run) else open_run(one)) for one in runs]
     if not pieces:
         raise ValueError("`runs` must hold at least one run, got none")

@@ -1,5 +1,6 @@
 """A run that is on disk: what it holds, read and checked a part at a time."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from os import PathLike
@@ -106,7 +107,7 @@ class Run:
     @property
     def identity(self) -> dict[str, Any]:
         """All that decides the numbers, by the names of the arguments of `run`; a copy."""
-        return dict(self._manifest.identity)
+        return copy.deepcopy(self._manifest.identity)
 
     @property
     def phase(self) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from bincp.sampling._inputs import Key, check_key, taken
+from bincp.sampling._inputs import Key, check_key, source_of, taken
 from bincp.sampling._jobs import host_inputs, integers
 from bincp.sampling._run._data import Rows
 from bincp.sampling._run._layout import Layout
@@ -59,7 +59,7 @@ class Stream:
 
     @classmethod
     def of(cls, x: Iterable[Any], key: Key = None) -> "Stream":
-        batches = _checked(x, check_key(key))
+        batches = _checked(source_of(x), check_key(key))
         first = next(batches, None)
         if first is None:
             raise ValueError("`x` must yield at least one batch, got none")

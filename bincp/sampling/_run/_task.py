@@ -9,6 +9,7 @@ from bincp._core._noise import MAX_ID
 from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import as_counts, round_to
 from bincp._utils.validation import MAX_COUNT, check_integer
+from bincp.calibration._provenance import check_same
 from bincp.certificates._registry import parameters_of
 from bincp.noise._keys import Phase, check_first_draw, check_phase
 from bincp.sampling import _engine
@@ -103,6 +104,7 @@ class Task:
             "precision": precision_content(job.device),
             "batch": {"inputs": grid.inputs, "draws": grid.draws},
         }
+        _check_served(rules, identity)
         return replace(task, identity=identity)
 
     @property
@@ -166,6 +168,18 @@ def _checked_rules(rules: Any) -> list[Any]:
         if getattr(rule, "min_count_", None) is None:
             raise ValueError(f"`rules` must be calibrated on sampled scores, got {rule!r}")
     return given
+
+
+def _check_served(rules: Any, identity: dict[str, Any]) -> None:
+    """Refuse rules for other noise, or for other scores than those of the run."""
+    for rule in [] if rules is None else _checked_rules(rules):
+        noise = rule.certificate_description.get("smoothing")
+        if hexed(noise) != identity["smoothing"]:
+            raise ValueError(
+                f"`rules` must be for the noise of the run, {identity['smoothing']}, got one for "
+                f"{noise}"
+            )
+        check_same(getattr(rule, "provenance_", None), identity, "the run")
 
 
 def _decisions(rules: list[Any], phase: Phase) -> Decisions:
