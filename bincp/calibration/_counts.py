@@ -29,7 +29,8 @@ class Counts(np.ndarray):
     `bincp.sampling.count_scores` and `bincp.sampling.RobustClassifier` return them, and
     `BinCP.predict_set_from_counts` takes them without the number of samples: it refuses those of
     other draws, of another threshold, or that stopped early. They are an array of int32 otherwise,
-    and read-only: copies, and what is computed from them, know nothing, but a slice of them does.
+    and read-only: copies, what is computed from them and views of some labels, or of labels in
+    another order, know nothing. A slice of the inputs does.
 
     Parameters
     ----------
@@ -91,7 +92,8 @@ class Counts(np.ndarray):
 
     def __array_finalize__(self, source: Any) -> None:
         # What can be written to may soon be something else.
-        self._how = None if self.flags.writeable else getattr(source, "_how", None)
+        known = not self.flags.writeable and _has_labels_of(self, source)
+        self._how = getattr(source, "_how", None) if known else None
 
     def __array_wrap__(self, array: Any, *_: Any, **__: Any) -> Any:
         plain = np.asarray(array)
@@ -129,6 +131,13 @@ class Counts(np.ndarray):
         if self._how is None:
             raise AttributeError("this array is a copy of Counts, which knows nothing of them")
         return self._how
+
+
+def _has_labels_of(part: Any, whole: Any) -> bool:
+    """Whether a view has all labels of an array, in their order."""
+    if not isinstance(whole, Counts) or part.ndim != whole.ndim:
+        return False
+    return bool(part.shape[1:] == whole.shape[1:] and part.strides[1:] == whole.strides[1:])
 
 
 def known_counts(values: npt.NDArray[np.int32], how: How | None) -> Counts:

@@ -22,6 +22,7 @@ from bincp.certificates import Certificate, certify
 from bincp.errors import NotCalibratedError
 from bincp.noise._keys import IntArray, Phase
 from bincp.sampling import _engine
+from bincp.sampling._graphs import GraphInputs
 from bincp.sampling._inputs import Ids, Key, check_shape, pieces
 from bincp.sampling._jobs import Job, Options, integers
 from bincp.sampling._looks import Looks, check_looks
@@ -41,10 +42,10 @@ from bincp.sampling._rules import (
 from bincp.sampling._run._model import precision_content
 from bincp.sampling._saved import Saved, probe
 from bincp.sampling._scoring import Score
-from bincp.sampling._seeds import Seeds
+from bincp.sampling._seeds import Call, Seeds
 from bincp.sampling._sets import ReadableSets
 from bincp.sampling._sweeping import Sweeping
-from bincp.smoothing import Smoothing
+from bincp.smoothing import GraphFlip, Smoothing
 
 
 @dataclass(frozen=True, repr=False)
@@ -573,6 +574,11 @@ class RobustClassifier(Sweeping):
         See the class.
         """
         check_flag("with_seed", with_seed)
+        if isinstance(self.smoothing, GraphFlip):
+            raise TypeError(
+                "a classifier of nodes cannot be saved, for its inputs are nodes of a graph; save "
+                "its rule, classifier.rule.save(path), and make the classifier with rule=..."
+            )
         rule = snapshot(self._rule)
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before save()")
@@ -715,11 +721,24 @@ class RobustClassifier(Sweeping):
                 if self._range is not None:
                     self._range.check(job.x)
                 check_same(known, _seen(job), "the classifier")
-                yield job if given else replace(job, ids=call.take(phase, n)), labels
+                if given is None:
+                    job = replace(job, ids=call.take(phase, n))
+                    _check_shared_noise(job, call)
+                yield job, labels
             if given is not None:
                 given.end()
 
         return jobs()
+
+
+def _check_shared_noise(job: Job, call: Call) -> None:
+    """Refuse a second call that would draw the noisy graph of a first one again."""
+    shared = isinstance(job.x, GraphInputs) and job.x.shared and job.phase == "test"
+    if shared and call.follows_another:
+        raise ValueError(
+            "one noisy graph for all test nodes has the noise of its seed alone, and a call before "
+            "this one has shown it: call reseed(), or make the classifier without `seed`"
+        )
 
 
 def _seen(job: Job) -> dict[str, Any]:

@@ -83,6 +83,8 @@ class Call:
         self._source = source
         self._process = _process
         self._own = 0
+        self._first: int | None = None
+        self.follows_another = False  # whether ids of its seed were taken before
 
     def take(self, phase: Phase, n: int) -> IntArray:
         """Return the ids of the next n inputs of the call, in the process that began it."""
@@ -93,6 +95,8 @@ class Call:
             )
         if self._source.seed is not None:
             first = self._source.take(phase, n)
+            if self._first is None:
+                self._first, self.follows_another = first, first > 0
         else:
             first, self._own = self._own, self._own + n
         return np.arange(first, first + n)

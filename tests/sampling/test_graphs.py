@@ -357,6 +357,32 @@ def test_a_classifier_hands_out_no_id_that_graphs_have_no_room_for():
         classifier.predict(GRAPH.nodes([41], hops=2))
 
 
+def test_a_shared_test_graph_is_drawn_once_with_a_seed():
+    labels = np.random.default_rng(0).integers(0, K, N)
+    for seed in (None, 5):
+        classifier = RobustClassifier(
+            MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=8, seed=seed
+        ).calibrate(GRAPH.nodes(np.arange(40), hops=2), labels[:40])
+        shared = GRAPH.nodes([41, 42], hops=2, shared=True)
+        pieces = [shared, GRAPH.nodes([43], hops=2, shared=True)]
+        assert classifier.predict(iter(pieces)).sets.shape == (3, K)
+        if seed is None:
+            classifier.predict(shared)
+        else:
+            with pytest.raises(ValueError, match="one noisy graph for all test nodes"):
+                classifier.predict(shared)
+            classifier.reseed(6)
+            assert classifier.predict(shared).sets.shape == (2, K)
+
+
+def test_a_classifier_of_nodes_cannot_be_saved(tmp_path):
+    labels = np.random.default_rng(0).integers(0, K, N)
+    classifier = RobustClassifier(MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=8)
+    classifier.calibrate(GRAPH.nodes(np.arange(40), hops=2), labels[:40])
+    with pytest.raises(TypeError, match="save its rule"):
+        classifier.save(tmp_path / "nodes.json")
+
+
 def test_graphs_are_equal_in_another_process():
     code = """
 import numpy as np

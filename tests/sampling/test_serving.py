@@ -421,7 +421,8 @@ class TestCounts:
             assert type(plain) is np.ndarray
         with pytest.raises(ValueError, match="read-only"):
             counts += counts
-        for other in (counts.copy(), copy.copy(counts), counts[[0]], counts.astype(np.int64)):
+        copies = counts.copy(), copy.copy(counts), counts[[0]], counts.astype(np.int64)
+        for other in (*copies, counts[:, ::-1], counts[:, :1], counts.T):
             with pytest.raises(AttributeError, match="knows nothing"):
                 _ = other.n_samples
         assert counts[:1].n_samples == 4
