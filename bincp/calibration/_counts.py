@@ -67,7 +67,7 @@ class Counts(np.ndarray):
     array([[ True,  True, False]])
     """
 
-    _how: How | None = None
+    _made: tuple[How, Any] | None = None  # how they were counted, and the layout of their labels
 
     def __new__(
         cls,
@@ -92,8 +92,7 @@ class Counts(np.ndarray):
 
     def __array_finalize__(self, source: Any) -> None:
         # What can be written to may soon be something else.
-        known = not self.flags.writeable and _has_labels_of(self, source)
-        self._how = getattr(source, "_how", None) if known else None
+        self._made = None if self.flags.writeable else getattr(source, "_made", None)
 
     def __array_wrap__(self, array: Any, *_: Any, **__: Any) -> Any:
         plain = np.asarray(array)
@@ -127,24 +126,27 @@ class Counts(np.ndarray):
         """What the scores were made with, as far as it is known; a copy."""
         return copy.deepcopy(self._known().provenance)
 
+    @property
+    def _how(self) -> How | None:
+        """How they were counted, None where labels are missing or stand in another order."""
+        return self._made[0] if self._made and self._made[1] == _label_layout(self) else None
+
     def _known(self) -> How:
         if self._how is None:
             raise AttributeError("this array is a copy of Counts, which knows nothing of them")
         return self._how
 
 
-def _has_labels_of(part: Any, whole: Any) -> bool:
-    """Whether a view has all labels of an array, in their order."""
-    if not isinstance(whole, Counts) or part.ndim != whole.ndim:
-        return False
-    return bool(part.shape[1:] == whole.shape[1:] and part.strides[1:] == whole.strides[1:])
+def _label_layout(counts: npt.NDArray[Any]) -> Any:
+    """Return what tells an array from its views of other labels."""
+    return counts.ndim, counts.shape[1:], counts.strides[1:]
 
 
 def known_counts(values: npt.NDArray[np.int32], how: How | None) -> Counts:
     """Return counts that were made here, which are neither checked nor copied."""
     made = values.view(Counts)
     made.flags.writeable = False
-    made._how = how
+    made._made = None if how is None else (how, _label_layout(made))
     return made
 
 
