@@ -27,6 +27,7 @@ from bincp._core import (
     _noise,
     _operators,
     _sequential,
+    _sweep,
 )
 from bincp.certificates import _certificate
 from bincp.noise import _draw, all_copies, draw, grid_table
@@ -321,6 +322,29 @@ def kernel_cases() -> dict[str, Case]:
             lambda s, m, eta: _binomial.cp_upper_many(s, m, eta, out),
             {"s": counts.copy(), "m": trials.copy(), "eta": np.full(N, 0.05)},
         ),
+        "_binomial.randomized_many": Case(
+            lambda s, m, eta, u: _binomial.randomized_many(s, m, eta, u, True, out),
+            {"s": counts.copy(), "m": trials.copy(), "eta": np.full(N, 0.05), "u": P.copy()},
+        ),
+        "_binomial.sequence_many": Case(
+            lambda s, m, eta: _binomial.sequence_many(s, m, eta, True, out),
+            {"s": counts.copy(), "m": trials.copy(), "eta": np.full(N, 0.05)},
+        ),
+        "_sweep.scores": Case(
+            lambda low, high, y: _sweep.scores(low, high, None, y, np.empty((N, 4))),
+            {"low": RNG.random((N, 4)), "high": RNG.random((N, 4)), "y": P.copy()},
+        ),
+        "_sweep.ends": Case(
+            lambda low, high, scale: _sweep.ends(low, high, scale, 0.5, *np.empty((2, N, 4))),
+            {name: RNG.random((N, 4)) for name in ("low", "high", "scale")},
+        ),
+        "_sweep.mark_empty": Case(_sweep.mark_empty, {"left": P.copy(), "right": Q.copy()}),
+        "_sweep.sweep": Case(
+            lambda left, right: _sweep.sweep(
+                left, right, 2, *np.empty((2, 3 * N)), np.empty(N + 1, np.int64)
+            ),
+            {name: np.sort(RNG.random((N, 4))) for name in ("left", "right")},
+        ),
         "_count.count": Case(
             lambda scores, thresholds: _count.count(
                 scores, thresholds, np.zeros(N, np.int32), "float32"
@@ -442,10 +466,12 @@ WITHOUT_ARRAYS = {
                "from_functions", "ForeignOperator"},
     _mixture: {"normal_quantile"},
     _noise: {"philox4x32"},
-    _operators: {"charged", "exponential_power", "gaussian", "identity", "laplace",
-                 "laplace_or_uniform", "pareto", "half_power", "sech_power", "sparse",
+    _operators: {"chain", "best", "hierarchy", "shift_of", "shifted", "steps_of",
+                 "CombinedOperator", "charged", "exponential_power", "gaussian", "identity",
+                 "laplace", "laplace_or_uniform", "pareto", "half_power", "sech_power", "sparse",
                  "sparse_masses", "sparse_tiny", "steps", "uniform", "categorical_masses"},
     _sequential: {"scratch_size"},
+    _sweep: set(),
 }  # fmt: skip
 
 
