@@ -152,7 +152,7 @@ def test_no_adversary_gets_below_the_level():
     rng = random.Random(1)
     refuted = {"poison": 0, "shift": 0, "attack": 0}
     checked = 0
-    for _ in range(300):
+    for _ in range(500):
         world = random_world(rng)
         n, m, m_test = rng.choice([5, 9, 19, 40]), rng.randint(1, 4), rng.randint(1, 4)
         alpha = rng.choice([Fraction(1, 10), Fraction(1, 5), Fraction(1, 3), Fraction(1, 2)])
