@@ -6,6 +6,7 @@ from typing import Any
 
 from bincp import balls, shifts, smoothing
 from bincp.balls import Ball
+from bincp.certificates._described import object_of
 from bincp.shifts import Shift
 
 
@@ -36,7 +37,7 @@ def decode_shift(value: Any) -> Shift:
     kind = getattr(shifts, value["type"])
     parts = {name: part for name, part in value.items() if name != "type"}
     if "ball" in parts:
-        parts["ball"] = _made(balls, parts["ball"])
+        parts["ball"] = object_of(balls, parts["ball"])
     try:
         shift: Shift = kind(**parts)
     except KeyError as error:
@@ -61,20 +62,6 @@ def _encoded(value: Any) -> Any:
 
 def _part(module: Any, description: dict[str, Any], name: str) -> Any:
     try:
-        return _made(module, description[name])
+        return object_of(module, description[name])
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _made(module: Any, value: Any) -> Any:
-    """Return a parameter from its JSON value; objects are those of the classes of a module."""
-    if isinstance(value, list):
-        return tuple(_made(module, item) for item in value)
-    if not isinstance(value, dict):
-        return value
-    name = value["type"]
-    if name not in module.__all__:
-        raise ValueError(f"{name!r} is not a class of {module.__name__}")
-    made = getattr(module, name)
-    names = [part.name for part in fields(made) if part.name in value]  # others have defaults
-    return made(**{part: _made(module, value[part]) for part in names})

@@ -31,7 +31,7 @@ def described(description: dict[str, Any]) -> Certificate | None:
 
 def pair_of(description: dict[str, Any]) -> tuple[smoothing.Smoothing, balls.Ball]:
     """Return the scheme and the ball that the description of a certificate names."""
-    return _object(smoothing, description["smoothing"]), _object(balls, description["ball"])
+    return object_of(smoothing, description["smoothing"]), object_of(balls, description["ball"])
 
 
 _MAKERS: dict[str, Callable[..., Certificate]] = {
@@ -80,10 +80,10 @@ def _common(found: Any, stored: Any) -> Any:
     return found
 
 
-def _object(module: Any, value: Any) -> Any:
+def object_of(module: Any, value: Any) -> Any:
     """Return a parameter from its JSON value; objects are those of the classes of a module."""
     if isinstance(value, list):
-        return tuple(_object(module, item) for item in value)
+        return tuple(object_of(module, item) for item in value)
     if not isinstance(value, dict):
         return value
     name = value["type"]
@@ -91,7 +91,7 @@ def _object(module: Any, value: Any) -> Any:
         raise ValueError(f"{name!r} is not a class of {module.__name__}")
     made = getattr(module, name)
     names = [part.name for part in fields(made) if part.name in value]  # others have defaults
-    return made(**{part: _object(module, value[part]) for part in names})
+    return made(**{part: object_of(module, value[part]) for part in names})
 
 
 def _is_built_in(scheme: type, ball: type) -> bool:

@@ -14,7 +14,7 @@ from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.balls import Ball
-from bincp.calibration import BinCP, Counts, SequentialRule
+from bincp.calibration import BinCP, Counts
 from bincp.calibration._counts import How, joined_counts, known_counts
 from bincp.calibration._provenance import check_same
 from bincp.calibration._sequential import Tests
@@ -38,6 +38,7 @@ from bincp.sampling._rules import (
     is_calibrated,
     provenance_of,
     snapshot,
+    tests_of,
 )
 from bincp.sampling._run._model import precision_content
 from bincp.sampling._saved import Saved, probe
@@ -808,13 +809,7 @@ def _boundaries(rule: Rule, sequential: Any, curtail: Any) -> Tests | None:
         )
     if sequential or rule.boundaries_ is not None:
         return rule.sequential_rule()
-    if not curtail:
-        return None
-    assert rule.min_count_ is not None  # calibrated on samples
-    assert rule.n_test_samples_ is not None
-    if isinstance(rule.min_count_, np.ndarray):
-        return [SequentialRule.curtailed(int(k), rule.n_test_samples_) for k in rule.min_count_]
-    return SequentialRule.curtailed(rule.min_count_, rule.n_test_samples_)
+    return tests_of(rule) if curtail else None
 
 
 def _check_dtype(rule: Rule, dtype: str) -> None:
