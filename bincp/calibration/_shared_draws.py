@@ -32,7 +32,7 @@ from bincp.calibration._decision_rule import Settings
 from bincp.calibration._label_test import LabelTest
 from bincp.certificates import Certificate
 
-_POINTS, _FINE_POINTS = 600, 6000
+_POINTS, _FINE_POINTS = 600, 20_000
 _TAIL_ERROR = 4e-15  # BINCP_BINOM_ERROR: times 10 - log(tail)
 _ROUNDING = 2.0**-51  # of p, or of 1 - p, for each factor of a tail
 _MOST_SUCCESS_RANKS = 24

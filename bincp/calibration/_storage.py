@@ -92,7 +92,7 @@ def of_document(
     try:
         rule = _rule(layout, document)
         return rule, certificate_of(rule)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: damaged, {error}") from None
 
 

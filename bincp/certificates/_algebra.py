@@ -5,7 +5,7 @@ proofs apply it to what is left of an event once one part of the noise is known.
 from outside it is assumed, and `Certificate.describe` says so under ``note``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -501,7 +501,7 @@ def _named(names: Sequence[str], rest: str, values: Sequence[object]) -> list[tu
     return list(zip((*names, *more), values, strict=True))
 
 
-def _common_family(parts: Sequence[Certificate]) -> str | None:
+def _common_family(parts: Sequence[Certificate]) -> Hashable:
     """Return the family that all parts are of; None if there is none."""
     families = {facts_of(part).family for part in parts}
     return families.pop() if len(families) == 1 else None

@@ -21,6 +21,8 @@ _BITS = 200  # of a root
 
 def chain(parts: Sequence[Operator], rounds: int = 1) -> Operator:
     """Return the bounds of one ball after the other, all of them `rounds` times."""
+    if rounds == 0:
+        return _operators.identity()
     parts = _with_sums(parts)
     if len(parts) == 1 and (shift := _shift(parts[0])):
         return _operators.shifted(shift[0], float_above(rounds * Fraction(shift[1])))

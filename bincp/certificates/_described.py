@@ -21,7 +21,7 @@ def described(description: dict[str, Any]) -> Certificate | None:
     """
     try:
         certificate = _made_by(description)
-    except (KeyError, TypeError, ValueError, CertificateError):
+    except (KeyError, TypeError, ValueError, CertificateError, RecursionError):
         return None
     # What later versions say beside it is no difference: the bounds are compared anyway.
     if certificate is None or not _same(_common(certificate.describe(), description), description):

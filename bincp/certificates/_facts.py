@@ -1,6 +1,6 @@
 """What a combinator must know of its operands beside their bounds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from bincp._core._operators import Operator as CompiledOperator
@@ -23,8 +23,9 @@ class Facts:
         No larger bound holds for the scheme and the ball, or for all schemes of the family.
     convex : bool
         `lower` is convex, up to its rounding.
-    family : str or None
-        Certificates of one family are tight one after the other, as shifts that add up.
+    family : hashable or None
+        Certificates of one family are tight one after the other, as shifts that add up; None is
+        no family.
     rough : float
         What `lower` may lose by rounding where it is a small difference, beside a share of itself.
     single : bool
@@ -37,7 +38,7 @@ class Facts:
     randomised: bool = False
     tight: bool = False
     convex: bool = False
-    family: str | None = None
+    family: Hashable = None
     rough: float = 0.0
     single: bool = False
     masses: Callable[[], Masses | None] | None = None

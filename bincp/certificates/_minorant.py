@@ -76,7 +76,7 @@ def _losses(p: Array, values: Array, convex: bool) -> Array:
     if convex:
         before = slope - np.concatenate(([0.0], slope[:-1]))
         after = np.concatenate((slope[1:], [np.inf])) - slope
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(all="ignore"):
             loss = width / (1 / before + 1 / after)
         loss = np.where((before > 0) & (after > 0), loss, 0.0)
     else:  # only corners near the hull matter

@@ -17,7 +17,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -329,7 +329,7 @@ def _facts(
     exact = known.exact and not charged
     family = None
     if exact and known.adds_up:
-        family = f"{smoothing!r} {type(ball).__name__} {getattr(ball, 'dim', None)}"
+        family = smoothing, replace(ball, r=0.0)  # balls that differ in size alone
     find = None if charged else known.masses
     masses = None if find is None else lambda: find(smoothing, ball)
     return Facts(True, exact, convex=is_convex(operator), family=family, rough=rough, masses=masses)

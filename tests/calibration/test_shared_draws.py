@@ -12,9 +12,11 @@ from scipy import integrate, stats
 import bincp
 from bincp.balls import L2, Flips
 from bincp.calibration._rebuild import certificate_of
-from bincp.calibration._shared_draws import Cells, SharedDraws
+from bincp.calibration._shared_draws import Cells, SharedDraws, _largest_count
 from bincp.smoothing import Gaussian, SparseFlip
+from support import golden
 
+GOLDEN = golden("shared_draws")
 IDENTITY = bincp.certify(Gaussian(1.0), L2(0.0))
 SOME = bincp.certify(SparseFlip(0.01, 0.6), Flips(0, 1))
 
@@ -51,6 +53,27 @@ def test_refusals_are_an_integral_rounded_up(t, m, k, m_test):
     exact = sum(integrate.quad(refused, a, b)[0] for a, b in itertools.pairwise(corners))
     found = Cells(SOME, t, m, m_test).refusal(k)
     assert exact - 1e-9 <= found <= 1.02 * exact + 1e-9
+
+
+def shift_by(mu):
+    return bincp.certify(Gaussian(1.0), L2(float(Fraction(mu))))
+
+
+def test_exact_refusals_are_rounded_up():
+    for m, m_test, t, k, mu, exact in GOLDEN["values"]:
+        found = Cells(shift_by(mu), t, m, m_test).refusal(k)
+        assert Fraction(exact) * (1 - Fraction(1, 10**20)) <= found <= Fraction(exact) + 0.0003
+
+
+def test_no_count_is_above_the_largest_valid_one():
+    below = []
+    for n, alpha, m, m_test, t, j, mu, largest in GOLDEN["counts"]:
+        found = _largest_count(
+            Cells(shift_by(mu), t, m, m_test).refusal, m_test, Fraction(alpha) - Fraction(j, n + 1)
+        )
+        assert found in (largest, largest - 1)
+        below += [found] if found < largest else []
+    assert len(below) <= 1  # where the refusals fill all of alpha
 
 
 def test_all_ones_are_refused_half_the_time():

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,7 +14,8 @@ from bincp import balls, smoothing
 from bincp._utils.files import replace_file
 from bincp.calibration._documents import FITTED, SETTINGS
 from bincp.calibration._storage import checksum
-from support import golden
+from bincp.certificates import described
+from support import content_of, forge, golden
 
 FIELDS = [*SETTINGS, *(f"{name}_" for name in FITTED)]
 CERTIFICATE = bincp.certify(smoothing.SparseFlip(0.3, 0.4), balls.Flips(0, 1))
@@ -447,3 +449,23 @@ def test_a_long_name_can_be_saved(rule, tmp_path):
     path = tmp_path / ("r" * 250)
     rule.save(path)
     assert bincp.BinCP.load(path).tau_ == rule.tau_
+
+
+@pytest.mark.parametrize("depth", [300, 900])
+def test_a_certificate_that_is_nested_deeply_is_unknown_or_damaged(saved, depth):
+    content = content_of(saved)
+    for _ in range(depth):
+        part = content["certificate"]
+        content["certificate"] = {"made_by": {"type": "repeat", "r": 1, "parts": [part]}}
+    assert described(content["certificate"]) is None
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(10_000)  # to write it
+        forge(saved, content)
+    finally:
+        sys.setrecursionlimit(limit)
+    try:
+        found = bincp.BinCP.load(saved).certificate
+    except ValueError as error:
+        found = str(error)
+    assert found is None or str(found).startswith(str(saved))

@@ -153,10 +153,15 @@ def test_what_is_tight_and_what_is_not() -> None:
     other = bincp.certify(bincp.smoothing.Gaussian(2.0), bincp.balls.L2(0.3))
     ablation = bincp.certify(bincp.smoothing.BandAblation(4, 32), bincp.balls.Patch(1, 1))
     converted = bincp.certify(bincp.smoothing.Laplace(1.0), bincp.balls.Linf(0.1, 4))
+    wide, high = (
+        bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.Ellipsoid(0.5, axes))
+        for axes in ([1.0, 0.25], [0.25, 1.0])
+    )
     private, regions = from_privacy(1.0, 0.1), Certificate.from_regions([0.7, 0.3], [0.2, 0.8])
     tight = [
         compose(*shift),
         repeat(shift[0], 5),
+        repeat(wide, 2),
         repeat(private, 5),
         compose(private, from_gdp(0.5)),
         repeat(ablation, 1),
@@ -168,6 +173,7 @@ def test_what_is_tight_and_what_is_not() -> None:
     ]
     loose = [
         compose(shift[0], other),
+        compose(wide, high),  # no change is the worst for both
         compose(ablation, ablation),
         repeat(ablation, 2),
         repeat(converted, 2),

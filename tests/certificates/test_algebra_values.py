@@ -30,6 +30,16 @@ def gaussian(r: float) -> Certificate:
     return bincp.certify(Gaussian(1.0), L2(r))
 
 
+@pytest.mark.parametrize("far", [gaussian(40.0), from_privacy(700.0, 0.1)])
+def test_a_part_that_is_almost_lost(far: Certificate) -> None:
+    """Its chords are steeper than any double; nothing is said of it, and no warning given."""
+    near, p = gaussian(0.8), P[1:]
+    both, mixed = product(near, far), mixture([near, far], ["1/2", "1/2"])
+    assert np.all(both.lower(p) <= np.minimum(near.lower(p), far.lower(p)))
+    assert np.all(mixed.lower(p) <= (near.lower(p) + far.lower(p)) / 2 * (1 + 1e-12))
+    assert np.all(mixed.upper(p) >= (near.upper(p) + far.upper(p)) / 2 * (1 - 1e-12))
+
+
 @pytest.mark.parametrize(
     ("noise", "ball"),
     [(Gaussian(0.5), L2), (Gaussian(0.5), L1), (Laplace(0.5), L1), (Uniform(2.0), L1)],
@@ -49,6 +59,26 @@ def test_two_ablated_coordinates_are_better_than_one_twice() -> None:
     assert compose(one, one).lower(0.9) == pytest.approx(0.400, abs=1e-12)
     assert two.lower(0.9) == pytest.approx(0.453, abs=5e-4)
     assert not compose(one, one).describe()["tight"]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        gaussian(0.5),
+        FLIPS,
+        IDENTITY,
+        NOTHING,
+        from_privacy(1.0, 0.1),
+        product(FLIPS, NOTHING),
+        bincp.certify(Gaussian(0.5, grid=255), L2(0.25, dim=784)),
+        Certificate.from_bounds(lambda p: p / 2),
+    ],
+)
+def test_no_change_leaves_every_probability_as_it_is(part: Certificate) -> None:
+    made = repeat(part, 0)
+    for one in (made, made.inverse(), compose(made, made), mixture([made], [1])):
+        assert np.array_equal(one.lower(P), P)
+        assert np.array_equal(one.upper(P), P)
 
 
 @pytest.mark.parametrize("part", [gaussian(0.5), FLIPS, IDENTITY, NOTHING])
