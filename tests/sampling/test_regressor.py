@@ -657,9 +657,12 @@ def test_bad_calls_are_refused(data):
     for arguments, options, error, message in cases:
         with pytest.raises(error, match=message):
             ours.calibrate(*arguments, **options)
-    mixed = [(x, y), (x.astype(np.float64), y)]
-    with pytest.raises(ValueError, match="one dtype, got float32 and float64"):
-        ours.calibrate(mixed)
+    with pytest.raises(ValueError, match="must yield inputs of one shape and dtype"):
+        ours.calibrate([(x, y), (x.astype(np.float64), y)])
+    widths = iter([torch.float32] * 10 + [torch.float64] * 99)
+    changing = regressor(lambda rows: rows.mean(1).to(next(widths)))
+    with pytest.raises(ValueError, match="dtype float32 as before, got float64"):
+        changing.calibrate([(x, y), (x, y)])
     ours.calibrate(x, y)
     with pytest.raises(ValueError, match="`model` must not give NaN"):
         regressor(lambda rows: rows.mean(1) * np.nan).calibrate(x, y)
