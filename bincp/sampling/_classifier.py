@@ -154,10 +154,12 @@ class RobustClassifier(Sweeping):
     *Noise.* The noise of an input is keyed by a seed and the id of the input. By default each call
     of `calibrate` and `predict` draws a seed of its own, with ids from 0. So no two calls share
     noise, also not in copies, forked processes, replicas and after restarts. With a `seed` each
-    call takes the next ids that the object has not handed out yet, also where a call failed. Then a
-    copy, a pickle or a forked process would draw the same noise as the original, which an adversary
-    may have seen: they refuse to predict until `reseed` is called. Ids that are given as `indices`
-    are taken as they are, and may meet those handed out: give them in all calls or in none.
+    call takes the next ids that the object has not handed out yet, also where a call failed, and
+    where a seed comes back after another one. Then a copy, a clone, a pickle or a forked process
+    would draw the same noise as the original, which an adversary may have seen: they refuse to
+    calibrate and to predict until `reseed` is called. Two objects that are made with one seed draw
+    the same noise. Ids that are given as `indices` are taken as they are, and may meet those handed
+    out: give them in all calls or in none.
 
     *What is compared.* A calibration by this object, or on a run, keeps the score, the fingerprint
     of the model, its precision, the shape of the inputs and their range with the rule
@@ -240,17 +242,6 @@ class RobustClassifier(Sweeping):
             names = ", ".join(settings)
             raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
         self.n_samples, self.n_test_samples = _sizes(self.rule, n_samples, n_test_samples)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # For copies and pickles, which share a given seed with the original.
-        return {**self.__dict__, "_seeds": self._seeds.copied()}
-
-    def _become(self, other: Self) -> None:
-        # Ids that were handed out stay so, unless the seed is another one.
-        seeds, same = self._seeds, self._given().get("seed") == other._given().get("seed")
-        super()._become(other)
-        if same:
-            self._seeds = seeds
 
     def __repr__(self) -> str:
         return f"RobustClassifier({self._smoothing!r}, {self._ball!r}, rule={self._rule!r})"
@@ -339,6 +330,9 @@ class RobustClassifier(Sweeping):
 
         Raises
         ------
+        RuntimeError
+            If this is a copy, a clone or a forked process of a classifier with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if the calibration set is empty, or inputs are outside the
             declared range.
@@ -428,7 +422,8 @@ class RobustClassifier(Sweeping):
         NotCalibratedError
             If neither `calibrate` was called nor a rule given that is calibrated on sampled scores.
         RuntimeError
-            If this is a copy or a forked process of a classifier with a seed, see `reseed`.
+            If this is a copy, a clone or a forked process of a classifier with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if `sequential` or `curtail` does not fit the rule, as above; if
             `looks` is not "doubling" or increasing numbers from 1 on; if inputs are outside the
@@ -516,32 +511,6 @@ class RobustClassifier(Sweeping):
         jobs = self._jobs(x, None, key, "test", m_test, indices, first_draw, whole, known)
         return (_decided(job, rule, boundaries, schedule) for job, _ in jobs)
 
-    def reseed(self, seed: int | None = None, *, first_id: int = 0) -> Self:
-        """Give the noise to come another seed, such as in a copy or a forked process.
-
-        Calls of other threads that are under way keep their noise.
-
-        Parameters
-        ----------
-        seed : int, optional
-            In [0, 2**64). By default each call draws a secret seed of its own.
-        first_id : int, optional
-            The first id that is handed out, in each phase. For a seed that was in use, one that no
-            call was given.
-
-        Returns
-        -------
-        RobustClassifier
-            Itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is out of range, or `first_id` is given without a seed.
-        """
-        self._seeds = Seeds(seed, first_id)
-        return self
-
     def save(self, path: str | PathLike[str], *, with_seed: bool = False) -> None:
         """Write all that a service needs beside the model, as JSON with a checksum.
 
@@ -587,7 +556,8 @@ class RobustClassifier(Sweeping):
         if with_seed:
             if self._seeds.seed is None:
                 raise ValueError("`with_seed` must be False for a classifier without a seed")
-            seed = self._seeds.seed, self._seeds.next_id("test")
+            next_ids = self._seeds.next_id("calibration"), self._seeds.next_id("test")
+            seed = self._seeds.seed, max(next_ids)
         saved = Saved.of(rule, self._content(), seed)
         saved.write(path, self._probe(saved))
 

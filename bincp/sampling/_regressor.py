@@ -2,11 +2,9 @@
 
 import copy
 import math
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from os import PathLike
-from threading import Lock
 from typing import Any, Self, Unpack, cast
 
 import numpy as np
@@ -29,9 +27,8 @@ from bincp.sampling._jobs import Job, Options, integers
 from bincp.sampling._parameters import RuleOwner
 from bincp.sampling._regressor_files import Saved, read, write
 from bincp.sampling._rules import RuleSettings, check_rule, is_calibrated
+from bincp.sampling._seeds import Call, Seeds
 from bincp.smoothing import Smoothing
-
-_id_lock = Lock()
 
 Predictions = npt.NDArray[np.floating[Any]]
 
@@ -70,7 +67,7 @@ class RobustRegressor(RuleOwner):
     batch_size, device, progress
         As in `sample_scores`.
     seed : int, optional
-        As in `sample_scores`. By default a secret one. Whoever knows it knows the test noise.
+        As in `RobustClassifier`: by default each call draws a secret one.
     n_threads : int, optional
         As in `RobustClassifier`.
     **settings
@@ -98,9 +95,9 @@ class RobustRegressor(RuleOwner):
 
     Notes
     -----
-    *Ids.* The noise of an input is keyed by its id. Each call of `calibrate` and `predict` takes
-    the next ids that the object has not handed out yet, from 0 in each phase. Ids that are given as
-    `indices` are taken as they are: give them in all calls or in none.
+    *Noise.* As in `RobustClassifier`: calls share no noise, and with a `seed` copies, clones and
+    forked processes draw none until `reseed` is called. Ids that are given as `indices` are taken
+    as they are: give them in all calls or in none.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. A
     rule may be calibrated meanwhile: each call of `predict` keeps to the rule that it found at its
@@ -157,13 +154,13 @@ class RobustRegressor(RuleOwner):
         self._options = Options.checked(
             score=_unchanged,
             batch_size=batch_size,
-            seed=secrets.randbits(64) if seed is None else seed,
+            seed=0,
             device=device,
             progress=progress,
             n_threads=n_threads,
         )
         self._dtype: str | None = None  # of the predictions in calibration
-        self._next_id = {"calibration": 0, "test": 0}
+        self._seeds = Seeds(seed)
 
     def _defaults(self) -> dict[str, Any]:
         own = super()._defaults()
@@ -244,11 +241,13 @@ class RobustRegressor(RuleOwner):
 
         Raises
         ------
+        RuntimeError
+            If this is a copy, a clone or a forked process of a regressor with a seed.
         TypeError, ValueError
             As in `sample_scores`; if a label is not finite; if the model does not return the
             numbers that the score takes; or if the calibration set is empty.
         """
-        ids = None if indices is None else _all_ids(indices)
+        ids, call = None if indices is None else _all_ids(indices), self._seeds.call()
         scores, dtypes, start = [], set(), 0
         for inputs, labels in _labelled(x, y):
             n = next(iter(getattr(inputs, "shape", ())), 0)
@@ -256,7 +255,9 @@ class RobustRegressor(RuleOwner):
             checked = as_labels("y", labels)
             if checked.shape != (n,):
                 raise ValueError(f"`y` must have shape ({n},), got {checked.shape}")
-            predictions = self._predictions(inputs, self.n_samples, "calibration", own, first_draw)
+            predictions = self._predictions(
+                inputs, self.n_samples, "calibration", call, own, first_draw
+            )
             scores.append(conformity_scores(predictions, checked, score=self.score))
             dtypes.add(predictions.dtype.name)
             start += n
@@ -295,8 +296,8 @@ class RobustRegressor(RuleOwner):
         hulls : bool, optional
             Return the least interval around each set, which covers what the set covers, and more.
         indices : array-like (n,) of int, optional
-            Ids of the inputs; equal ids get equal noise. By default ids that no call on this object
-            was given before, see the notes of the class.
+            Ids of the inputs; equal ids get equal noise where the regressor has a `seed`. By
+            default ids that no call on this object was given before.
         first_draw : int, optional
             As in `sample_scores`.
 
@@ -309,6 +310,8 @@ class RobustRegressor(RuleOwner):
         ------
         NotCalibratedError
             If neither `calibrate` was called nor a rule given that is calibrated.
+        RuntimeError
+            If this is a copy, a clone or a forked process of a regressor with a seed.
         TypeError, ValueError
             As in `sample_scores`; if the model gives predictions of another dtype than in
             calibration, or not the numbers that the score takes.
@@ -318,7 +321,8 @@ class RobustRegressor(RuleOwner):
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
         assert rule.n_test_samples_ is not None  # calibrated on samples
-        predictions = self._predictions(x, rule.n_test_samples_, "test", indices, first_draw)
+        call = self._seeds.call()
+        predictions = self._predictions(x, rule.n_test_samples_, "test", call, indices, first_draw)
         if dtype not in (None, predictions.dtype.name):
             raise ValueError(
                 f"`model` must give predictions of dtype {dtype} as in calibration, "
@@ -424,23 +428,35 @@ class RobustRegressor(RuleOwner):
         return made
 
     def _predictions(
-        self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None, first_draw: int
+        self,
+        x: Any,
+        n_samples: int,
+        phase: Phase,
+        call: Call,
+        indices: ArrayLike | None,
+        first_draw: int,
     ) -> Predictions:
         """Return sampled predictions, (n, m) or (n, q, m) as the score takes them."""
-        job = self._job(x, n_samples, phase, indices, first_draw)
+        job = self._job(x, n_samples, phase, call, indices, first_draw)
         columns = _engine.all_scores(job)
         _check_numbers(self._score, columns.shape[1])
         return columns[:, 0] if columns.shape[1] == 1 else columns
 
     def _job(
-        self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None, first_draw: int
+        self,
+        x: Any,
+        n_samples: int,
+        phase: Phase,
+        call: Call,
+        indices: ArrayLike | None,
+        first_draw: int,
     ) -> Job:
         job = Job.of(
             self.model,
             x,
             self.smoothing,
             n_samples,
-            self._options,
+            replace(self._options, seed=call.seed),
             phase=phase,
             indices=indices,
             first_draw=first_draw,
@@ -450,14 +466,7 @@ class RobustRegressor(RuleOwner):
             raise ValueError(
                 f"`x` must have {dim} elements an input, as {self.ball}, got shape {shape}"
             )
-        return job if indices is not None else replace(job, ids=self._new_ids(phase, len(job.x)))
-
-    def _new_ids(self, phase: Phase, n: int) -> IntArray:
-        """Return ids that no other call gets, of whatever thread and however this one ends."""
-        with _id_lock:
-            first = self._next_id[phase]
-            self._next_id[phase] = first + n
-        return np.arange(first, first + n)
+        return job if indices is not None else replace(job, ids=call.take(phase, len(job.x)))
 
 
 def _unchanged(predictions: torch.Tensor) -> torch.Tensor:
