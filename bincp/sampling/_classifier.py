@@ -22,7 +22,7 @@ from bincp.certificates import Certificate, certify
 from bincp.errors import NotCalibratedError
 from bincp.noise._keys import IntArray, Phase
 from bincp.sampling import _engine
-from bincp.sampling._graphs import GraphInputs
+from bincp.sampling._graphs import GraphInputs, Nodes
 from bincp.sampling._inputs import Ids, Key, check_shape, pieces
 from bincp.sampling._jobs import Job, Options, integers
 from bincp.sampling._looks import Looks, check_looks
@@ -674,8 +674,14 @@ class RobustClassifier(Sweeping):
         source = pieces(x, y, key, self._options.batch_size, whole=whole)
 
         def jobs() -> Iterator[tuple[Job, Any]]:
+            start = 0
             for inputs, labels in source:
                 n = len(inputs) if inputs.ndim else 0
+                ids: IntArray | None = None  # which stands for the numbers of nodes
+                if given is not None and n:
+                    ids = given.take(n)
+                elif n and not isinstance(inputs, Nodes):
+                    ids = np.arange(start, start + n)  # until the call takes its own
                 if shape is not None:
                     check_shape(tuple(inputs.shape), tuple(shape), "in calibration")
                 job = Job.of(
@@ -685,17 +691,19 @@ class RobustClassifier(Sweeping):
                     n_samples,
                     options,
                     phase=phase,
-                    indices=None if given is None or not n else given.take(n),
+                    indices=ids,
                     first_draw=first_draw,
+                    start=start,
                 )
                 _check_dimension(job, self.ball)
                 if self._range is not None:
-                    self._range.check(job.x)
+                    self._range.check(job)
                 check_same(known, _seen(job), "the classifier")
                 if given is None:
                     job = replace(job, ids=call.take(phase, n))
                     _check_shared_noise(job, call)
                 yield job, labels
+                start += n
             if given is not None:
                 given.end()
 

@@ -252,11 +252,11 @@ class RobustRegressor(RuleOwner):
         for inputs, labels in _labelled(x, y):
             n = next(iter(getattr(inputs, "shape", ())), 0)
             own = None if ids is None else ids[start : start + n]
-            checked = as_labels("y", labels)
+            checked = as_labels("y", labels, start)
             if checked.shape != (n,):
                 raise ValueError(f"`y` must have shape ({n},), got {checked.shape}")
             predictions = self._predictions(
-                inputs, self.n_samples, "calibration", call, own, first_draw
+                inputs, self.n_samples, "calibration", call, own, first_draw, start
             )
             scores.append(conformity_scores(predictions, checked, score=self.score))
             dtypes.add(predictions.dtype.name)
@@ -435,9 +435,10 @@ class RobustRegressor(RuleOwner):
         call: Call,
         indices: ArrayLike | None,
         first_draw: int,
+        start: int = 0,
     ) -> Predictions:
         """Return sampled predictions, (n, m) or (n, q, m) as the score takes them."""
-        job = self._job(x, n_samples, phase, call, indices, first_draw)
+        job = self._job(x, n_samples, phase, call, indices, first_draw, start)
         columns = _engine.all_scores(job)
         _check_numbers(self._score, columns.shape[1])
         return columns[:, 0] if columns.shape[1] == 1 else columns
@@ -450,6 +451,7 @@ class RobustRegressor(RuleOwner):
         call: Call,
         indices: ArrayLike | None,
         first_draw: int,
+        start: int,
     ) -> Job:
         job = Job.of(
             self.model,
@@ -460,6 +462,7 @@ class RobustRegressor(RuleOwner):
             phase=phase,
             indices=indices,
             first_draw=first_draw,
+            start=start,
         )
         dim, shape = getattr(self.ball, "dim", None), tuple(job.x.shape)
         if dim is not None and math.prod(shape[1:]) != dim:

@@ -538,7 +538,10 @@ class TestRange:
             if fits:
                 call()
                 continue
-            with pytest.raises(ValueError, match=r"declared input_range \(0, 1\), give or take"):
+            message = r"declared input_range \(0, 1\), give or take"
+            if np.isnan(x):
+                message = r"`x` must be finite, got nan in input 1 at index \(2,\)"
+            with pytest.raises(ValueError, match=message):
                 call()
             assert ours._seeds.next_id("test") == first
 
