@@ -68,6 +68,11 @@ def pieces(
     source = source_of(x)
     if is_map_style(source):
         return _same_kind(_stacked(source, key, size))
+    return batches_of(source, key)
+
+
+def batches_of(source: Any, key: Key) -> Iterator[Piece]:
+    """Return the batches of a stream as pieces of one kind; labels are integers, one an input."""
     return _same_kind(_of_stream(source, key))
 
 
@@ -333,7 +338,8 @@ def _same_kind(given: Iterator[Piece]) -> Iterator[Piece]:
     usual = None
     position = 0
     for piece in given:
-        kind = (tuple(piece.inputs.shape[1:]), str(piece.inputs.dtype), piece.labels is None)
+        dtype = str(piece.inputs.dtype).removeprefix("torch.")  # of arrays and tensors alike
+        kind = (tuple(piece.inputs.shape[1:]), dtype, piece.labels is None)
         usual = usual or kind
         if kind[:2] != usual[:2]:
             raise ValueError(
