@@ -113,13 +113,13 @@ def exact_probabilities(
         if job.score.random:
             raise ValueError(f"`score` must not be random for exact probabilities, got {score!r}")
         counts, _ = _engine.count(replace(job, sampler=EveryCopy(copies)), threshold)
-        return counts if labels is None else _of_labels(counts, own)
+        return counts if labels is None else _of_labels(counts, own, job.start)
 
     return joined(counted(job, own) for job, own in jobs) / copies.levels
 
 
-def _of_labels(counts: npt.NDArray[np.int32], labels: Any) -> npt.NDArray[np.int32]:
+def _of_labels(counts: npt.NDArray[np.int32], labels: Any, first: int) -> npt.NDArray[np.int32]:
     if labels is None:
         raise ValueError("`x` must yield pairs of inputs and labels, got inputs alone")
-    own = as_counts("labels", labels, high=counts.shape[1] - 1)
+    own = as_counts("labels", labels, high=counts.shape[1] - 1, first=first)
     return np.asarray(np.take_along_axis(counts, own[:, None], axis=1)[:, 0])

@@ -324,7 +324,7 @@ def jobs_of(
     m = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
     checked = Options.checked(**options)
     check_key(key)
-    ids = Ids(indices, phase, x)
+    ids, start = Ids(indices, phase, x), 0
     for inputs, own in pieces(x, labels, key, checked.batch_size):
         n = len(inputs) if inputs.ndim else 0
         job = Job.of(
@@ -336,8 +336,10 @@ def jobs_of(
             phase=phase,
             indices=ids.take(n) if n else None,
             first_draw=first_draw,
+            start=start,
         )
         yield job, own
+        start += n
     ids.end()
 
 

@@ -27,8 +27,8 @@ from bincp.smoothing import GraphFlip, Smoothing
 Predictions = npt.NDArray[np.floating[Any]]
 
 
-def _reals(name: str, labels: Any) -> npt.NDArray[np.float64]:
-    return as_labels(name, on_host(name, labels))
+def _reals(name: str, labels: Any, first: int = 0) -> npt.NDArray[np.float64]:
+    return as_labels(name, on_host(name, labels), first)
 
 
 def _real(name: str, label: Any) -> float:
@@ -108,10 +108,8 @@ class RobustRegressor(Predictor):
     `RobustClassifier`. By default each call of `calibrate` and `predict` draws a seed of its own,
     so no two calls share noise, also not in copies, clones, forked processes, replicas and after
     restarts. With a `seed` each call takes the next ids that the object has not handed out yet, and
-    a copy, a pickle or a forked process refuses to predict until `reseed` is called. A clone of
-    scikit-learn is an object that was made anew with the same arguments: it is not calibrated, and
-    a given `seed` is its seed, too. Ids that are given as `indices` are taken as they are: give
-    them in all calls or in none.
+    a copy, a clone, a pickle or a forked process refuses to draw until `reseed` is called. Ids that
+    are given as `indices` are taken as they are: give them in all calls or in none.
 
     *What is compared.* A calibration keeps the score, the fingerprint of the model, its precision,
     the dtype of its predictions, and the shape and the range of the inputs with the rule
@@ -273,6 +271,8 @@ class RobustRegressor(Predictor):
 
         Raises
         ------
+        RuntimeError
+            If this is a copy, a clone or a forked process of a regressor with a seed.
         TypeError, ValueError
             As in `sample_scores`; if a label is not finite; if the model does not return the
             numbers that the score takes; if the calibration set is empty, or inputs are outside the
@@ -328,7 +328,8 @@ class RobustRegressor(Predictor):
         NotCalibratedError
             If neither `calibrate` was called nor a rule given that is calibrated.
         RuntimeError
-            If this is a copy or a forked process of a regressor with a seed, see `reseed`.
+            If this is a copy, a clone or a forked process of a regressor with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if the model gives predictions of another dtype than in
             calibration, or not the numbers that the score takes; if inputs are outside the declared

@@ -327,7 +327,9 @@ class TestIds:
                 time.sleep(1e-5)  # others ask meanwhile
                 return value
 
-        ours.model, ours._seeds._next = recording, Slow(ours._seeds._next)
+        ours.model = recording
+        stream = ours._seeds._used[ours._seeds.seed]
+        stream.next = Slow(stream.next)
         zeros = np.zeros((3, D), np.float32)
 
         def run(_):
