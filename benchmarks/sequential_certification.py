@@ -10,8 +10,8 @@ every probability of the label, so the first two tables have no sampling error. 
 * sequence: ``is_certified(..., bound="sequence")``, after every draw;
 * betting: Algorithm 2 of Voracek, "Treatment of statistical estimation problems in randomized
   smoothing for adversarial robustness", NeurIPS 2024: Krichevsky and Trofimov's estimate bets on
-  the votes. The paper stops at a wealth of 1 / alpha; its code (github.com/vvoracek/RS_conf_seq)
-  stops at half of that, in the belief that each side has half of the errors;
+  the votes. The paper stops at a wealth of 1 / alpha, its code (github.com/vvoracek/RS_conf_seq)
+  at half of that, which the paper's theorem does not cover;
 * union bound: Algorithm 1 there, with the times and the levels of that code;
 * stages: Horvath et al., "Boosting randomized smoothing with variance reduced classifiers", ICLR
   2022: bounds of Clopper and Pearson at alpha / 4 after 100, 1,000, 10,000 and 120,000 draws;
