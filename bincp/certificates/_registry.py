@@ -108,6 +108,14 @@ def certify(smoothing: Any, ball: Any) -> Certificate:
     return _certificate_of(_find(type(smoothing), type(ball)), smoothing, ball)
 
 
+def certify_law(smoothing: Any, ball: Any) -> Certificate:
+    """Return the certificate of the law of a scheme, without a charge for how it is drawn.
+
+    A scheme made of others is charged for the errors of all its parts at once.
+    """
+    return _certificate_of(_find(type(smoothing), type(ball)), smoothing, ball, charge=False)
+
+
 def register(
     smoothing_type: type, ball_type: type, *, examples: Iterable[tuple[Any, Any]] = ()
 ) -> Callable[[F], F]:
@@ -289,11 +297,14 @@ def _warn_once(name: str, value: str, error: Exception) -> None:
         )
 
 
-def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
+def _certificate_of(
+    entry: _Entry, smoothing: Any, ball: Any, *, charge: bool = True
+) -> Certificate:
     """Make the certificate of a pair from the result of its factory."""
     made = entry.factory(smoothing, ball)
     operator, details = _operator_of(made, entry.origin)
-    operator, details = _charged(operator, details, smoothing)
+    if charge:
+        operator, details = _charged(operator, details, smoothing)
     assumption = smoothing.assumes() if isinstance(smoothing, Smoothing) else None
     if assumption is not None:
         details = details | {"assumes": assumption}
