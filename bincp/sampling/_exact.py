@@ -32,6 +32,7 @@ def exact_probabilities(
     batch_size: int = 256,
     device: torch.device | str | None = None,
     progress: bool = False,
+    n_threads: int = 1,
 ) -> npt.NDArray[np.float64]:
     """Return the exact probability that the score of each label reaches a threshold.
 
@@ -58,7 +59,7 @@ def exact_probabilities(
     labels : array-like (n,) of int, or True, optional
         If given, only the probabilities of these labels are returned, which is all that
         calibration needs. True stands for the labels that `x` yields.
-    key, batch_size, device, progress
+    key, batch_size, device, progress, n_threads
         As in `sample_scores`.
 
     Returns
@@ -107,6 +108,7 @@ def exact_probabilities(
         seed=0,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
 
     def counted(job: Job, own: Any) -> npt.NDArray[np.int32]:

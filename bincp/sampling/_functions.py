@@ -37,6 +37,7 @@ def sample_scores(
     seed: int = 0,
     device: torch.device | str | None = None,
     progress: bool = False,
+    n_threads: int = 1,
 ) -> npt.NDArray[np.floating[Any]]:
     """Sample the scores of smoothed inputs.
 
@@ -89,6 +90,10 @@ def sample_scores(
         data.
     progress : bool, optional
         Show a progress bar (needs tqdm).
+    n_threads : int, optional
+        Threads, >= 1, that draw the noise of a batch where the CPU draws it. They start for large
+        batches only, of some 2**18 elements a thread, and change no result. The model has threads
+        of its own (`torch.set_num_threads`).
 
     Returns
     -------
@@ -149,6 +154,7 @@ def sample_scores(
         seed=seed,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
     if labels is None:
         return joined(_engine.all_scores(job) for job, _ in jobs)
@@ -172,6 +178,7 @@ def count_scores(
     seed: int = 0,
     device: torch.device | str | None = None,
     progress: bool = False,
+    n_threads: int = 1,
 ) -> Counts:
     """Count, for each input and label, the sampled scores that reach a threshold.
 
@@ -185,7 +192,7 @@ def count_scores(
         As in `sample_scores`.
     tau : float
         Threshold, compared as ``score >= tau`` in the dtype of the scores.
-    phase, indices, first_draw, score, key, batch_size, seed, device, progress
+    phase, indices, first_draw, score, key, batch_size, seed, device, progress, n_threads
         As in `sample_scores`.
 
     Returns
@@ -223,6 +230,7 @@ def count_scores(
         seed=seed,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
     counts = joined(_engine.count(job, threshold)[0] for job, _ in jobs)
     known = None if callable(score) else {"score": score_content(score, None)}
@@ -243,6 +251,7 @@ def vote_counts(
     seed: int = 0,
     device: torch.device | str | None = None,
     progress: bool = False,
+    n_threads: int = 1,
 ) -> npt.NDArray[np.int64]:
     """Count, for each input and label, the draws that the model classifies as the label.
 
@@ -260,7 +269,7 @@ def vote_counts(
     first_draw : int, optional
         Number of the first draw. Draws of different numbers are independent, so votes to select a
         label and votes to certify it come from disjoint ranges.
-    indices, key, batch_size, seed, device, progress
+    indices, key, batch_size, seed, device, progress, n_threads
         As in `sample_scores`.
 
     Returns
@@ -299,6 +308,7 @@ def vote_counts(
         seed=seed,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
     return joined(_engine.votes(job) for job, _ in jobs)
 

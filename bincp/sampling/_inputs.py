@@ -32,7 +32,7 @@ class LabelKind(NamedTuple):
 
     name: str
     array: Callable[[str, Any, int], npt.NDArray[Any]]
-    """Returns labels as an array; the last argument is the position of the first one."""
+    """Returns labels from a position on as an array."""
     one: Callable[[str, Any], Any]
     """Returns the label of one item of a dataset."""
 
@@ -41,7 +41,11 @@ def _class(name: str, label: Any) -> int:
     return check_integer(name, label, low=-(2**63), high=2**63 - 1)
 
 
-CLASSES = LabelKind("labels", lambda name, labels, _first: integers(name, labels), _class)
+def _classes(name: str, labels: Any, first: int) -> IntArray:
+    return integers(name, labels)  # whose range is checked where K is known
+
+
+CLASSES = LabelKind("labels", _classes, _class)
 
 
 class Piece(NamedTuple):
@@ -96,7 +100,7 @@ def pieces(
 
 
 def batches_of(source: Any, key: Key, kind: LabelKind = CLASSES) -> Iterator[Piece]:
-    """Return the batches of a stream as pieces of one kind, with one label an input or none."""
+    """Return the batches of a stream as pieces of one shape, dtype and kind of labels."""
     return _same_kind(_of_stream(source, key, kind))
 
 
@@ -306,19 +310,19 @@ def _of_stream(source: Any, key: Key, kind: LabelKind) -> Iterator[Piece]:
                 "`x` must yield batches that are tensors or arrays, "
                 f"got {type(inputs).__name__} in batch {number}"
             )
-        y = None if labels is None else _labels_of(labels, inputs, number, kind, first)
+        y = None if labels is None else kind.array(kind.name, labels, first)
+        if y is not None:
+            _check_one_each(y, inputs, number)
         yield Piece(inputs, y)
         first += len(inputs) if inputs.ndim else 0
 
 
-def _labels_of(labels: Any, inputs: Any, number: int, kind: LabelKind, first: int) -> Any:
-    y = kind.array(kind.name, labels, first)
+def _check_one_each(y: npt.NDArray[Any], inputs: Any, number: int) -> None:
     if inputs.ndim == 0 or y.shape != (len(inputs),):
         raise ValueError(
             f"`x` must yield one label for each input of a batch, got labels of shape {y.shape} "
             f"for inputs of shape {tuple(inputs.shape)} in batch {number}"
         )
-    return y
 
 
 def _stacked(dataset: Any, key: Key, size: int, kind: LabelKind) -> Iterator[Piece]:
@@ -328,13 +332,13 @@ def _stacked(dataset: Any, key: Key, size: int, kind: LabelKind) -> Iterator[Pie
         check_same_items(items, first)
         labelled = items[0][1] is not None
         inputs = np.stack([one for one, _ in items])
-        yield Piece(inputs, item_labels(items, kind, first) if labelled else None)
+        yield Piece(inputs, item_labels(items, first, kind) if labelled else None)
 
 
 def item_labels(
-    items: list[tuple[Any, Any]], kind: LabelKind = CLASSES, first: int = 0
+    items: list[tuple[Any, Any]], first: int, kind: LabelKind = CLASSES
 ) -> npt.NDArray[Any]:
-    """Return the labels of items of a dataset."""
+    """Return the labels of items of a dataset, from a position on."""
     return kind.array(kind.name, [kind.one(kind.name, label) for _, label in items], first)
 
 

@@ -131,7 +131,6 @@ class Predictor(RuleOwner):
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
         check_fitted(rule)
-        self._seeds.check_fresh()
         known = provenance_of(rule)
         if known is not None and self.model is not self._compared:
             self._compare(known)
@@ -245,8 +244,10 @@ class Predictor(RuleOwner):
         known: dict[str, Any] | None = None,
     ) -> Iterator[tuple[Job, Any]]:
         """Yield the job of each piece of the inputs, and its labels; what is `known` must hold."""
+        seeds = self._seeds
+        seeds.check_fresh(self._who.noun)
         given = None if indices is None else Ids(indices, phase, x)
-        call, shape = self._seeds.call(), (known or {}).get("input_shape")
+        call, shape = seeds.call(), (known or {}).get("input_shape")
         model, options = self.model, replace(self._options, seed=call.seed)
         size, kind = self._options.batch_size, self._labels
         source = pieces(x, y, key, size, whole=whole, kind=kind)

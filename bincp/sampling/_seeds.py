@@ -1,4 +1,4 @@
-"""Whose noise is whose: the seed and the ids that each call of an estimator gets."""
+"""Whose noise is whose: the seed and the ids that each call of a predictor gets."""
 
 import os
 import secrets
@@ -63,7 +63,6 @@ class Seeds:
 
     def call(self) -> "Call":
         """Return the seed and the ids of one call."""
-        self.check_fresh()
         return Call(self, secrets.randbits(64) if self.seed is None else self.seed)
 
     def copied(self, seed: int | None) -> "Seeds":
@@ -92,12 +91,12 @@ class Seeds:
             check_integer("first_id", first_id, low=known.free, high=MAX_ID)
         return made
 
-    def check_fresh(self) -> None:
+    def check_fresh(self, noun: str) -> None:
         """Refuse a seed whose ids another object or process hands out, too."""
         if self.seed is not None and self._born != _process:
             what = "a copy or clone" if self._born is None else "a forked process"
             raise RuntimeError(
-                f"an estimator with `seed` must not draw in {what}, which would repeat the noise "
+                f"a {noun} with `seed` must not draw in {what}, which would repeat the noise "
                 "of the original; call reseed() on it, or make it without `seed`"
             )
 

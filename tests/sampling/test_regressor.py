@@ -450,7 +450,7 @@ def test_copies_have_noise_of_their_own_or_refuse(copied):
     ours.predict(ZEROS[:3])
     stale = copied(ours)
     for call in (stale.predict, stale.predict_iter):
-        with pytest.raises(RuntimeError, match="with `seed` must not draw in a copy"):
+        with pytest.raises(RuntimeError, match="regressor with `seed` must not draw in a copy"):
             call(ZEROS)
     with pytest.raises(RuntimeError, match=r"call reseed\(\)"):
         copied(stale).predict(ZEROS)
@@ -481,8 +481,11 @@ def test_a_clone_has_noise_of_its_own_unless_a_seed_is_given():
         one.predict(ZEROS[:3])
     assert len(np.unique(model.taken())) == 2 * 3 * 16
     seeded, _ = recorded(seed=5)
-    with pytest.raises(bincp.NotCalibratedError):  # made anew, as by its constructor
-        clone(seeded).predict(ZEROS)
+    other = clone(seeded)
+    with pytest.raises(bincp.NotCalibratedError):
+        other.predict(ZEROS)
+    with pytest.raises(RuntimeError, match="must not draw in a copy or clone"):
+        other.calibrate(ZEROS, np.linspace(0, 1, len(ZEROS)))
 
 
 def test_a_change_of_parameters_hands_out_no_id_twice():
@@ -502,7 +505,7 @@ def refusal(call):
         return str(error).partition(" must ")[0]
 
 
-SECOND = {None: None, 5: "an estimator with `seed`"}
+SECOND = {None: None, 5: "a regressor with `seed`"}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -579,11 +582,12 @@ def test_a_seed_is_written_on_request_only(data, tmp_path):
     assert "987654321" not in (tmp_path / "a.json").read_text()
     ours.predict(x[:7])
     ours.save(tmp_path / "b.json", with_seed=True)
-    n = len(x)  # ids of calibration, and more than those of the predictions
-    with pytest.raises(ValueError, match=rf"holds a seed: give first_id= .*at least {n}"):
+    later = ours.predict(x[:7])
+    with pytest.raises(ValueError, match=r"holds a seed: give first_id= .*at least 150"):
         RobustRegressor.load(tmp_path / "b.json", mean, **NAMED)
-    loaded = RobustRegressor.load(tmp_path / "b.json", mean, first_id=n, **NAMED)
-    assert same(loaded.predict(x[:7]), ours.predict(x[:7], indices=range(n, n + 7)))
+    loaded = RobustRegressor.load(tmp_path / "b.json", mean, first_id=150, **NAMED)
+    assert not same(loaded.predict(x[:7]), later)
+    assert same(loaded.predict(x[:7]), ours.reseed(987654321, first_id=157).predict(x[:7]))
 
 
 def test_a_given_rule_is_checked(data):

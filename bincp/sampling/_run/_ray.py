@@ -145,6 +145,7 @@ def run_on_ray(
         score_id=score_id,
         device=None,
         progress=False,
+        n_threads=1,
     )
     folder = made_folder(path).resolve()
     manifest, known = start.begin(folder, task)

@@ -54,6 +54,7 @@ def run(
     check_inputs: bool = True,
     device: torch.device | str | None = None,
     progress: bool = False,
+    n_threads: int = 1,
 ) -> Run:
     """Sample into a folder, or continue there: it may be killed at any moment and started again.
 
@@ -104,6 +105,8 @@ def run(
         Compare the inputs with those of the parts that are there. False trusts the caller.
     progress : bool, optional
         Show a progress bar (needs tqdm).
+    n_threads : int, optional
+        As in `sample_scores`; another number may continue the run.
 
     Returns
     -------
@@ -174,6 +177,7 @@ def run(
         score_id=score_id,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
     if stream is not None:
         task = replace(task, identity={**task.identity, "n_inputs": None})

@@ -62,6 +62,7 @@ class Task:
         score_id: str | None,
         device: Any,
         progress: bool,
+        n_threads: int,
     ) -> "Task":
         """Check all arguments, and make the identity."""
         check_phase(phase)
@@ -70,7 +71,12 @@ class Task:
         shown: Score = "logit" if isinstance(kept, Votes) else score
         m = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
         options = Options.checked(
-            score=shown, batch_size=batch_size, seed=0, device=device, progress=progress
+            score=shown,
+            batch_size=batch_size,
+            seed=0,
+            device=device,
+            progress=progress,
+            n_threads=n_threads,
         )
         task = cls(
             model=as_model(model),
