@@ -36,7 +36,7 @@ def sample_scores(
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> npt.NDArray[np.floating[Any]]:
     """Sample the scores of smoothed inputs.
 
@@ -88,7 +88,8 @@ def sample_scores(
         the module is, or else where `x` is. Refused if it does not exist or, as "meta", holds no
         data.
     progress : bool, optional
-        Show a progress bar (needs tqdm).
+        Show a progress bar on stderr (needs tqdm). By default there is one after two seconds if
+        stderr is a terminal; True shows it at once and anywhere, False never.
 
     Returns
     -------
@@ -171,7 +172,7 @@ def count_scores(
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Counts:
     """Count, for each input and label, the sampled scores that reach a threshold.
 
@@ -242,7 +243,7 @@ def vote_counts(
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> npt.NDArray[np.int64]:
     """Count, for each input and label, the draws that the model classifies as the label.
 

@@ -137,7 +137,7 @@ class RobustRegressor(RuleOwner):
         batch_size: int = 256,
         seed: int | None = None,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
         **settings: Unpack[RuleSettings],
     ) -> None:
@@ -374,7 +374,7 @@ class RobustRegressor(RuleOwner):
         batch_size: int = 256,
         seed: int | None = None,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
     ) -> Self:
         """Make a regressor from a file that `save` wrote and the model of its calibration.
