@@ -1,9 +1,10 @@
 """Inputs as people have them: arrays, datasets, loaders and streams, as pieces in their order."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import (
     BatchSampler,
@@ -26,6 +27,23 @@ Key: TypeAlias = str | tuple[str, str] | None
 _CHANNELS = (1, 3, 4)
 
 
+class LabelKind(NamedTuple):
+    """What labels are: both functions take a name for messages, and refuse other labels."""
+
+    name: str
+    array: Callable[[str, Any], npt.NDArray[Any]]
+    """Returns labels as an array."""
+    one: Callable[[str, Any], Any]
+    """Returns the label of one item of a dataset."""
+
+
+def _class(name: str, label: Any) -> int:
+    return check_integer(name, label, low=-(2**63), high=2**63 - 1)
+
+
+CLASSES = LabelKind("labels", integers, _class)
+
+
 class Piece(NamedTuple):
     """Some inputs (n, ...), an array or a tensor, and their labels if there are any."""
 
@@ -43,7 +61,13 @@ def check_key(key: object) -> Key:
 
 
 def pieces(
-    x: Any, labels: ArrayLike | None, key: Key, size: int, *, whole: bool = True
+    x: Any,
+    labels: ArrayLike | None,
+    key: Key,
+    size: int,
+    *,
+    whole: bool = True,
+    kind: LabelKind = CLASSES,
 ) -> Iterator[Piece]:
     """Return the pieces of `x` in their order; what can be refused at once, is.
 
@@ -54,7 +78,7 @@ def pieces(
     if isinstance(x, torch.Tensor | np.ndarray):
         if key is not None:
             raise TypeError(f"`key` must be None with an array of inputs, got {key!r}")
-        return _cut(x, labels, max(x.shape[0], 1) if whole and x.ndim else size)
+        return _cut(x, labels, max(x.shape[0], 1) if whole and x.ndim else size, kind)
     if isinstance(x, Nodes):
         if key is not None:
             raise TypeError(f"`key` must be None with nodes of a graph, got {key!r}")
@@ -67,8 +91,8 @@ def pieces(
         )
     source = source_of(x)
     if is_map_style(source):
-        return _same_kind(_stacked(source, key, size))
-    return _same_kind(_of_stream(source, key))
+        return _same_kind(_stacked(source, key, size, kind))
+    return _same_kind(_of_stream(source, key, kind))
 
 
 def source_of(x: Any) -> Any:
@@ -208,11 +232,12 @@ def check_shape(shape: tuple[int, ...], known: tuple[int, ...], whose: str) -> N
     raise ValueError(f"`x` must have inputs of shape {known} as {whose}, got shape {shape}{cure}")
 
 
-def _cut(x: Any, labels: ArrayLike | None, size: int) -> Iterator[Piece]:
+def _cut(x: Any, labels: ArrayLike | None, size: int, kind: LabelKind) -> Iterator[Piece]:
     check_dense(x)
-    y = None if labels is None else integers("labels", labels)
+    name = kind.name
+    y = None if labels is None else kind.array(name, labels)
     if y is not None and (x.ndim == 0 or y.shape != (len(x),)):
-        raise ValueError(f"`labels` must have shape {(len(x),) if x.ndim else ()}, got {y.shape}")
+        raise ValueError(f"`{name}` must have shape {(len(x),) if x.ndim else ()}, got {y.shape}")
     if x.ndim == 0 or len(x) == 0:
         return iter([Piece(x, y)])  # refused where the shape is
     return (
@@ -267,7 +292,7 @@ def _holds_arrays(batch: list[Any]) -> bool:
     return bool(batch) and isinstance(batch[0], torch.Tensor | np.ndarray)
 
 
-def _of_stream(source: Any, key: Key) -> Iterator[Piece]:
+def _of_stream(source: Any, key: Key, kind: LabelKind) -> Iterator[Piece]:
     for number, batch in enumerate(source):
         inputs, labels = taken(batch, key)
         if not isinstance(inputs, torch.Tensor | np.ndarray | Nodes):
@@ -275,11 +300,11 @@ def _of_stream(source: Any, key: Key) -> Iterator[Piece]:
                 "`x` must yield batches that are tensors or arrays, "
                 f"got {type(inputs).__name__} in batch {number}"
             )
-        yield Piece(inputs, None if labels is None else _labels_of(labels, inputs, number))
+        yield Piece(inputs, None if labels is None else _labels_of(labels, inputs, number, kind))
 
 
-def _labels_of(labels: Any, inputs: Any, number: int) -> Any:
-    y = integers("labels", labels)
+def _labels_of(labels: Any, inputs: Any, number: int, kind: LabelKind) -> Any:
+    y = kind.array(kind.name, labels)
     if inputs.ndim == 0 or y.shape != (len(inputs),):
         raise ValueError(
             f"`x` must yield one label for each input of a batch, got labels of shape {y.shape} "
@@ -288,20 +313,19 @@ def _labels_of(labels: Any, inputs: Any, number: int) -> Any:
     return y
 
 
-def _stacked(dataset: Any, key: Key, size: int) -> Iterator[Piece]:
+def _stacked(dataset: Any, key: Key, size: int, kind: LabelKind) -> Iterator[Piece]:
     """Read a dataset some items at a time."""
     for first in range(0, len(dataset), size):
         items = [item_of(dataset, i, key) for i in range(first, min(first + size, len(dataset)))]
         check_same_items(items, first)
         labelled = items[0][1] is not None
         inputs = np.stack([one for one, _ in items])
-        yield Piece(inputs, item_labels(items) if labelled else None)
+        yield Piece(inputs, item_labels(items, kind) if labelled else None)
 
 
-def item_labels(items: list[tuple[Any, Any]]) -> IntArray:
+def item_labels(items: list[tuple[Any, Any]], kind: LabelKind = CLASSES) -> npt.NDArray[Any]:
     """Return the labels of items of a dataset."""
-    low, high = -(2**63), 2**63 - 1
-    return integers("labels", [check_integer("labels", y, low=low, high=high) for _, y in items])
+    return kind.array(kind.name, [kind.one(kind.name, label) for _, label in items])
 
 
 def item_of(dataset: Any, i: int, key: Key) -> tuple[Any, Any]:

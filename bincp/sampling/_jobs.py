@@ -128,11 +128,11 @@ class Job:
         inputs, sampler, on_device = _checked_inputs(x, smoothing, place)
         _keys.check_phase(phase)
         if isinstance(inputs, GraphInputs):
-            ids = _graph_ids(inputs, _on_host("indices", indices), phase)
+            ids = _graph_ids(inputs, on_host("indices", indices), phase)
             inputs.check_cost(n_samples)
             options = replace(options, batch_size=inputs.batch_size(options.batch_size))
         else:
-            ids = _keys.check_indices(_on_host("indices", indices), len(inputs), phase)
+            ids = _keys.check_indices(on_host("indices", indices), len(inputs), phase)
         first = _keys.check_first_draw(first_draw, n_samples)
         _check_dtypes(model, inputs)
         if isinstance(model, torch.nn.Module) and options.device is not None:
@@ -265,13 +265,14 @@ def is_wide(inputs: Inputs) -> bool:
 
 def integers(name: str, value: ArrayLike) -> IntArray:
     """Return integers of any sign; their range is checked where it is known."""
-    array = as_array(name, _on_host(name, value))
+    array = as_array(name, on_host(name, value))
     if array.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
     return array.astype(np.int64)
 
 
-def _on_host(name: str, value: Any) -> Any:
+def on_host(name: str, value: Any) -> Any:
+    """Return a tensor of any device on the CPU, without its gradients, and others as they are."""
     if not is_tensor(value):
         return value
     if value.device.type == "meta":
@@ -294,4 +295,4 @@ def host_inputs(x: object) -> npt.NDArray[Any]:
             "`x` must be float32 or float64, got torch.bfloat16; x.float() serves a module of 16 "
             "bits, too: it gets its noisy inputs in its own dtype"
         )
-    return as_array("x", _on_host("x", x))
+    return as_array("x", on_host("x", x))

@@ -1,4 +1,4 @@
-"""Whose noise is whose: the seed and the ids that each call of a classifier gets."""
+"""Whose noise is whose: the seed and the ids that each call of a predictor gets."""
 
 import os
 import secrets
@@ -25,7 +25,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Seeds:
-    """Where the noise of a classifier comes from.
+    """Where the noise of a classifier or a regressor comes from.
 
     Without a seed each call draws one of its own from the system, and nothing must be remembered.
     With one, calls share it and take the ids one after the other. Then a copy and a forked process
@@ -45,19 +45,19 @@ class Seeds:
         return Call(self, secrets.randbits(64) if self.seed is None else self.seed)
 
     def copied(self) -> "Seeds":
-        """Return what a copy of the classifier gets; it is stale if there is a seed."""
+        """Return what a copy of its owner gets; it is stale if there is a seed."""
         other = Seeds(self.seed)
         with _lock:
             other._next = dict(self._next)
         other._born = None
         return other
 
-    def check_fresh(self) -> None:
+    def check_fresh(self, noun: str) -> None:
         """Refuse a seed whose ids another object or process hands out, too."""
         if self.seed is not None and self._born != _process:
             what = "a copy" if self._born is None else "a forked process"
             raise RuntimeError(
-                f"a classifier with `seed` must not predict in {what}, which would draw the noise "
+                f"a {noun} with `seed` must not predict in {what}, which would draw the noise "
                 "of the original again; call reseed() on it, or make it without `seed`"
             )
 

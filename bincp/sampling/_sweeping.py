@@ -24,24 +24,14 @@ from bincp.certificates import certify
 from bincp.noise._keys import IntArray, check_seed
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options
-from bincp.sampling._parameters import RuleOwner
-from bincp.sampling._provenance import InputRange
-from bincp.smoothing import Smoothing
+from bincp.sampling._predictor import Predictor
 
 _BLOCK_VALUES = 1 << 24
 """Scores of test inputs in memory at a time."""
 
 
-class Sweeping(RuleOwner):
+class Sweeping(Predictor):
     """A classifier with sweeps."""
-
-    model: Any
-    _smoothing: Smoothing
-    _ball: Ball
-    n_samples: int
-    n_test_samples: int
-    _options: Options
-    _range: InputRange | None
 
     def sweep(
         self,
