@@ -92,7 +92,8 @@ class Certificate:
 
         Where the certificate is made of compiled code, Cython code gets its class by
         ``from bincp cimport Operator`` and calls it without the GIL; its attribute ``capsule`` is
-        the same for C code, a capsule named ``"bincp.operator.v1"``. See the README.
+        the same for C code, a capsule named ``"bincp.operator.v1"``. The page on embedding has
+        examples.
         """
         return self._operator
 

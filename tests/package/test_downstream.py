@@ -25,7 +25,7 @@ def environment(installed: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def built(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the examples of the README in a copy."""
+    """Build the examples of the page on embedding in a copy."""
     folder = tmp_path_factory.mktemp("downstream")
     shutil.copytree(DOWNSTREAM, folder, dirs_exist_ok=True)
     run(sys.executable, "setup.py", "-q", "build_ext", "--inplace", cwd=folder, env=environment)

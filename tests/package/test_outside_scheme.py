@@ -131,5 +131,6 @@ def test_a_classifier_takes_the_scheme(installed: Path, packages: dict[str, Path
     assert python(code, installed, packages["module"]) == "ok"
 
 
-def test_the_readme_quotes_the_example() -> None:
-    assert f"```python\n{EXAMPLE.read_text()}```" in (ROOT / "README.md").read_text()
+def test_a_page_quotes_the_example() -> None:
+    page = ROOT / "docs" / "guide" / "add.md"
+    assert f"```python\n{EXAMPLE.read_text()}```" in page.read_text()

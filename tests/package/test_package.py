@@ -142,31 +142,31 @@ def test_the_changelog_tells_of_this_version():
     assert f"## [{bincp.__version__.split('.dev')[0]}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
-# ---- the README ------------------------------------------------------------------------------
+# ---- the README and the page on embedding ----------------------------------------------------
 
 
-def code_fences(language):
-    """Return the code blocks of the README in one language."""
-    blocks = (ROOT / "README.md").read_text().split("```")[1::2]
+def code_fences(page, language):
+    """Return the code blocks of a page in one language."""
+    blocks = (ROOT / page).read_text().split("```")[1::2]
     return [block.split("\n", 1)[1] for block in blocks if block.split("\n", 1)[0] == language]
 
 
 @pytest.mark.slow
 def test_readme_examples_run(tmp_path):
     """Each in a namespace of its own; in one process, which imports torch once."""
-    blocks = code_fences("python")
-    assert blocks
+    blocks = code_fences("README.md", "python")
+    assert len(blocks) == 2
     python(
         "\n".join(f"exec({block!r}, {{'__name__': '__main__'}})" for block in blocks), cwd=tmp_path
     )
 
 
-def test_readme_quotes_the_embedding_that_is_tested():
-    examples = ROOT / "tests" / "downstream"
-    assert code_fences("cython") == [(examples / "pixel_cython.pyx").read_text()]
-    assert code_fences("c") == [(examples / "pixel_c.c").read_text()]
+def test_the_page_on_embedding_quotes_what_is_tested():
+    examples, page = ROOT / "tests" / "downstream", "docs/guide/embed.md"
+    assert code_fences(page, "cython") == [(examples / "pixel_cython.pyx").read_text()]
+    assert code_fences(page, "c") == [(examples / "pixel_c.c").read_text()]
     quoted = [(examples / f"{name}.py").read_text() for name in QUOTED]
-    assert code_fences("py") == quoted
+    assert code_fences(page, "py") == quoted
 
 
 # ---- the wheel -------------------------------------------------------------------------------
