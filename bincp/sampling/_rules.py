@@ -82,8 +82,8 @@ class SampledScores:
     """The scores of one calibration in memory, with what they were made with."""
 
     scores: npt.NDArray[Any]
-    labels: IntArray
-    n_classes: int
+    labels: IntArray | None
+    n_classes: int | None
     content: dict[str, Any]
 
     def provenance(self) -> dict[str, Any]:
@@ -92,8 +92,8 @@ class SampledScores:
 
     def calibration_points(
         self, certificate: dict[str, Any]
-    ) -> tuple[npt.NDArray[Any], IntArray, int]:
-        """Return the scores (n, m), the labels and K."""
+    ) -> tuple[npt.NDArray[Any], IntArray | None, int | None]:
+        """Return the scores (n, m), the labels and K, None where labels are no classes."""
         return self.scores, self.labels, self.n_classes
 
 
