@@ -1,5 +1,6 @@
 """BinCP: calibration of the threshold pair (p, tau), and prediction by integer comparison."""
 
+import logging
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
@@ -34,12 +35,15 @@ from bincp.calibration._prediction import (
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._shared_draws import check_independent
 from bincp.calibration._stored import CalibrationScores, StoredScores
+from bincp.calibration._told import log_choice
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
 from bincp.errors import TrivialSetWarning
 from bincp.shifts import Shift
 
 __all__ = ["BinCP", "one_sample"]
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -432,6 +436,7 @@ class BinCP(Configured):
             check_integer("n_threads", n_threads, low=1),
         )
         self._rule = rule.with_provenance(provenance)
+        log_choice(_log, rule)
         _warn_if_trivial(rule, self._require_certificate())
         return self
 
@@ -487,6 +492,7 @@ class BinCP(Configured):
             )
         rule = fit_exact(certificate, self._settings, values, threshold)
         self._rule = rule
+        log_choice(_log, rule)
         _warn_if_trivial(rule, self._require_certificate())
         return self
 

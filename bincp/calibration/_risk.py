@@ -3,6 +3,7 @@
 Coverage is the special case of one true label and the loss "it is not in the set".
 """
 
+import logging
 import math
 import warnings
 from collections.abc import Callable
@@ -36,6 +37,7 @@ from bincp.calibration._risk_rule import (
 )
 from bincp.calibration._risk_threshold import Loss, Sets, largest_threshold
 from bincp.calibration._stored import StoredScores
+from bincp.calibration._told import log_choice
 from bincp.calibration._triviality import too_few_points, too_small_p
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import kth_largest
@@ -43,6 +45,8 @@ from bincp.errors import TrivialSetWarning
 from bincp.shifts import Shift
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 def _fitted(read: Callable[[RiskRule], T]) -> Shown[T]:
@@ -571,6 +575,7 @@ class RobustRiskControl(Certified):
         """Replace the rule, at once, and warn if it accepts every label."""
         rule = RiskRule(self._settings, certificate=certificate.describe(), **found)
         self._rule = rule
+        log_choice(_log, rule)
         _warn_if_trivial(rule, better_p)
         return self
 

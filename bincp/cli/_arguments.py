@@ -2,9 +2,10 @@
 
 import argparse
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from bincp._utils.levels import as_fraction, check_level
@@ -20,7 +21,7 @@ from bincp.cli._grammar import (
     parse_shift,
     parse_smoothing,
 )
-from bincp.cli._report import Report, one_line
+from bincp.cli._report import WIDTH, Report, one_line
 from bincp.errors import CertificateError
 
 SPECS = """\
@@ -53,12 +54,19 @@ The others are product, hierarchical, from-gdp and from-tradeoff."""
 
 OUTPUTS = "An existing file is replaced once the new one is complete."
 
+EXIT_STATUS = """\
+Exit status: 0 done; 1 failed, with one line on stderr, and no file is written;
+2 wrong usage, found before any work; 130 ended by Ctrl-C."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that takes every negative number for a value: -5e-1, -1. and -inf, too.
 
     The parser of the standard library takes -0.5 for a value, and these for unknown options.
     """
+
+    summary = ""
+    """What the command does, in the list of all commands."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -146,21 +154,29 @@ def add_command(
     commands: Any,
     run: Callable[[argparse.Namespace], Report],
     name: str,
-    *texts: str,
+    summary: str,
+    *,
+    description: str,
+    example: str,
+    files: Sequence[str],
+    more: Sequence[str] = (),
+    exit_status: str = EXIT_STATUS,
     json_file: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a command; the texts are its line in the list, its description and its epilog.
+    """Add a command, whose help is a short manual.
 
-    With ``json_file`` its option --json takes a file, too, which the command itself writes.
+    ``files`` says what it reads and writes, and ``more`` has further paragraphs. With ``json_file``
+    its option --json takes a file, too, which the command itself writes.
     """
-    summary, description, epilog = texts
-    parser: argparse.ArgumentParser = commands.add_parser(
+    indented = [fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ") for text in files]
+    parts = [f"Example:\n{example}", "\n".join(["Files:", *indented]), *more, exit_status]
+    parser: Parser = commands.add_parser(
         name,
-        help=summary,
         description=description,
-        epilog=epilog,
+        epilog="\n\n".join(parts),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.summary = summary
     if json_file:
         parser.add_argument(
             "--json",
@@ -174,6 +190,15 @@ def add_command(
         parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
     parser.set_defaults(run=run, parser=parser)
     return parser
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="show a progress bar on stderr, or none (default: after two seconds, if stderr is a "
+        "terminal)",
+    )
 
 
 def add_alpha(parser: argparse.ArgumentParser, *, several: bool = False) -> None:

@@ -161,7 +161,7 @@ def test_command(tmp_path, monkeypatch, capsys, small, ending):
     picture = tmp_path / f"picture.{ending}"
     assert main(["demo", "--plot", str(picture)]) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    assert err == ""  # no bar where nobody watches
     assert max(len(line) for line in out.splitlines() if "wrote" not in line) <= 80
     table = out.split("\n\n")[1].splitlines()
     assert len(table) == 2 + 3 * len(small.rows)
