@@ -51,8 +51,8 @@ class Stored:
 
     @property
     def settings(self) -> list[str]:
-        """The networks, in order of first appearance."""
-        return list(dict.fromkeys(point.setting for point in self.points if point.n))
+        """The networks of the grids, in order of first appearance."""
+        return list(dict.fromkeys(point.setting for point in self.of("radius")))
 
     def of(self, experiment: str, **fields: object) -> list[Point]:
         """Return the points of an experiment with these fields."""
