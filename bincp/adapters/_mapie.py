@@ -249,13 +249,15 @@ class SplitConformalClassifier(Estimator):
         TypeError, ValueError
             As in `bincp.sampling.RobustClassifier.predict`.
         """
+        from bincp.sampling._seeds import Seeds
+
         _refuse("conformity_score_params", conformity_score_params)
         self._check_conformalized()
         x = _inputs(X)
         if self._seed is None:  # one of its own for this call, also in copies and forked processes
             seed = secrets.randbits(64)
             for classifier in self._classifiers:
-                classifier.reseed(seed)
+                classifier._seeds = Seeds(seed)  # reseed() would remember each of them
         sets = [classifier.predict(x).sets for classifier in self._classifiers]
         return self.predict(X), np.stack(sets, axis=2)
 

@@ -143,10 +143,12 @@ class RobustClassifier(Sweeping):
     *Noise.* The noise of an input is keyed by a seed and the id of the input. By default each call
     of `calibrate` and `predict` draws a seed of its own, with ids from 0. So no two calls share
     noise, also not in copies, forked processes, replicas and after restarts. With a `seed` each
-    call takes the next ids that the object has not handed out yet, also where a call failed. Then a
-    copy, a pickle or a forked process would draw the same noise as the original, which an adversary
-    may have seen: they refuse to predict until `reseed` is called. Ids that are given as `indices`
-    are taken as they are, and may meet those handed out: give them in all calls or in none.
+    call takes the next ids that the object has not handed out yet, also where a call failed, and
+    where a seed comes back after another one. Then a copy, a clone, a pickle or a forked process
+    would draw the same noise as the original, which an adversary may have seen: they refuse to
+    calibrate and to predict until `reseed` is called. Two objects that are made with one seed draw
+    the same noise. Ids that are given as `indices` are taken as they are, and may meet those handed
+    out: give them in all calls or in none.
 
     *What is compared.* A calibration by this object, or on a run, keeps the score, the fingerprint
     of the model, its precision, the shape of the inputs and their range with the rule
@@ -286,6 +288,9 @@ class RobustClassifier(Sweeping):
 
         Raises
         ------
+        RuntimeError
+            If this is a copy, a clone or a forked process of a classifier with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if the calibration set is empty, or inputs are outside the
             declared range.
@@ -368,7 +373,8 @@ class RobustClassifier(Sweeping):
         NotCalibratedError
             If neither `calibrate` was called nor a rule given that is calibrated on sampled scores.
         RuntimeError
-            If this is a copy or a forked process of a classifier with a seed, see `reseed`.
+            If this is a copy, a clone or a forked process of a classifier with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if `sequential` or `curtail` does not fit the rule, as above; if
             `looks` is not "doubling" or increasing numbers from 1 on; if inputs are outside the

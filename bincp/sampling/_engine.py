@@ -61,7 +61,7 @@ def label_scores(
         for batch in _all_batches(job, known):
             if result is None:
                 n_classes = batch.scores.shape[1]
-                as_counts("labels", y, high=n_classes - 1)
+                as_counts("labels", y, high=n_classes - 1, first=job.start)
                 dtype = batch.scores[:0].cpu().numpy().dtype
                 result = np.empty((len(y), job.n_samples), dtype=dtype)
             own = torch.from_numpy(y[batch.sources]).to(batch.scores.device)[:, None]
@@ -249,6 +249,7 @@ def batches(
 def _check_no_nan(job: Job, sources: IntArray, draws: IntArray, scores: torch.Tensor) -> None:
     missing = torch.isnan(scores).nonzero()
     if len(missing):
+        job.check_finite(sources[missing[:, 0].cpu().numpy()])
         row, label = (int(i) for i in missing[0])
         raise ValueError(
             f"`model` must not give NaN scores, got one for {job.named(sources[row])}, "
@@ -344,7 +345,11 @@ def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> Noisy:
 
 def scores_of(job: Job, inputs: Noisy, sources: IntArray, draws: IntArray) -> torch.Tensor:
     """Evaluate the model on noisy inputs and return the scores of all labels."""
-    logits = logits_of(job, inputs)
+    try:
+        logits = logits_of(job, inputs)
+    except Exception:
+        job.check_finite(sources)  # which many models refuse in words of their own
+        raise
 
     def numbers() -> torch.Tensor:
         u = score_numbers(job.keys(sources, draws))

@@ -31,8 +31,8 @@ class LabelKind(NamedTuple):
     """What labels are: both functions take a name for messages, and refuse other labels."""
 
     name: str
-    array: Callable[[str, Any], npt.NDArray[Any]]
-    """Returns labels as an array."""
+    array: Callable[[str, Any, int], npt.NDArray[Any]]
+    """Returns labels from a position on as an array."""
     one: Callable[[str, Any], Any]
     """Returns the label of one item of a dataset."""
 
@@ -41,7 +41,11 @@ def _class(name: str, label: Any) -> int:
     return check_integer(name, label, low=-(2**63), high=2**63 - 1)
 
 
-CLASSES = LabelKind("labels", integers, _class)
+def _classes(name: str, labels: Any, first: int) -> IntArray:
+    return integers(name, labels)  # whose range is checked where K is known
+
+
+CLASSES = LabelKind("labels", _classes, _class)
 
 
 class Piece(NamedTuple):
@@ -92,6 +96,11 @@ def pieces(
     source = source_of(x)
     if is_map_style(source):
         return _same_kind(_stacked(source, key, size, kind))
+    return batches_of(source, key, kind)
+
+
+def batches_of(source: Any, key: Key, kind: LabelKind = CLASSES) -> Iterator[Piece]:
+    """Return the batches of a stream as pieces of one shape, dtype and kind of labels."""
     return _same_kind(_of_stream(source, key, kind))
 
 
@@ -235,7 +244,7 @@ def check_shape(shape: tuple[int, ...], known: tuple[int, ...], whose: str) -> N
 def _cut(x: Any, labels: ArrayLike | None, size: int, kind: LabelKind) -> Iterator[Piece]:
     check_dense(x)
     name = kind.name
-    y = None if labels is None else kind.array(name, labels)
+    y = None if labels is None else kind.array(name, labels, 0)
     if y is not None and (x.ndim == 0 or y.shape != (len(x),)):
         raise ValueError(f"`{name}` must have shape {(len(x),) if x.ndim else ()}, got {y.shape}")
     if x.ndim == 0 or len(x) == 0:
@@ -293,6 +302,7 @@ def _holds_arrays(batch: list[Any]) -> bool:
 
 
 def _of_stream(source: Any, key: Key, kind: LabelKind) -> Iterator[Piece]:
+    first = 0
     for number, batch in enumerate(source):
         inputs, labels = taken(batch, key)
         if not isinstance(inputs, torch.Tensor | np.ndarray | Nodes):
@@ -300,17 +310,19 @@ def _of_stream(source: Any, key: Key, kind: LabelKind) -> Iterator[Piece]:
                 "`x` must yield batches that are tensors or arrays, "
                 f"got {type(inputs).__name__} in batch {number}"
             )
-        yield Piece(inputs, None if labels is None else _labels_of(labels, inputs, number, kind))
+        y = None if labels is None else kind.array(kind.name, labels, first)
+        if y is not None:
+            _check_one_each(y, inputs, number)
+        yield Piece(inputs, y)
+        first += len(inputs) if inputs.ndim else 0
 
 
-def _labels_of(labels: Any, inputs: Any, number: int, kind: LabelKind) -> Any:
-    y = kind.array(kind.name, labels)
+def _check_one_each(y: npt.NDArray[Any], inputs: Any, number: int) -> None:
     if inputs.ndim == 0 or y.shape != (len(inputs),):
         raise ValueError(
             f"`x` must yield one label for each input of a batch, got labels of shape {y.shape} "
             f"for inputs of shape {tuple(inputs.shape)} in batch {number}"
         )
-    return y
 
 
 def _stacked(dataset: Any, key: Key, size: int, kind: LabelKind) -> Iterator[Piece]:
@@ -320,12 +332,14 @@ def _stacked(dataset: Any, key: Key, size: int, kind: LabelKind) -> Iterator[Pie
         check_same_items(items, first)
         labelled = items[0][1] is not None
         inputs = np.stack([one for one, _ in items])
-        yield Piece(inputs, item_labels(items, kind) if labelled else None)
+        yield Piece(inputs, item_labels(items, first, kind) if labelled else None)
 
 
-def item_labels(items: list[tuple[Any, Any]], kind: LabelKind = CLASSES) -> npt.NDArray[Any]:
-    """Return the labels of items of a dataset."""
-    return kind.array(kind.name, [kind.one(kind.name, label) for _, label in items])
+def item_labels(
+    items: list[tuple[Any, Any]], first: int, kind: LabelKind = CLASSES
+) -> npt.NDArray[Any]:
+    """Return the labels of items of a dataset, from a position on."""
+    return kind.array(kind.name, [kind.one(kind.name, label) for _, label in items], first)
 
 
 def item_of(dataset: Any, i: int, key: Key) -> tuple[Any, Any]:
@@ -357,7 +371,8 @@ def _same_kind(given: Iterator[Piece]) -> Iterator[Piece]:
     usual = None
     position = 0
     for piece in given:
-        kind = (tuple(piece.inputs.shape[1:]), str(piece.inputs.dtype), piece.labels is None)
+        dtype = str(piece.inputs.dtype).removeprefix("torch.")  # of arrays and tensors alike
+        kind = (tuple(piece.inputs.shape[1:]), dtype, piece.labels is None)
         usual = usual or kind
         if kind[:2] != usual[:2]:
             raise ValueError(

@@ -10,7 +10,7 @@ import torch
 
 from bincp._core._noise import MAX_ID
 from bincp._models import ModelLike, as_model
-from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
 from bincp._utils.progress import check_progress
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.noise import _keys
@@ -78,6 +78,7 @@ class Job:
     progress: bool | None
     n_threads: int
     narrow: torch.dtype | None = None  # of a module of 16 bits, which gets its inputs in it
+    start: int = 0  # position of the first input in all that the caller gave
 
     def __post_init__(self) -> None:
         # Also those that a classifier counts on.
@@ -122,6 +123,7 @@ class Job:
         phase: Phase,
         indices: ArrayLike | None = None,
         first_draw: int = 0,
+        start: int = 0,
     ) -> Self:
         """Check the inputs and their keys: ids are positions by default; the rest is checked."""
         place = _place(model, x, options.device)
@@ -153,6 +155,7 @@ class Job:
             progress=options.progress,
             n_threads=options.n_threads,
             narrow=_narrow_dtype(model),
+            start=start,
         )
 
     def on_host(self) -> Self:
@@ -163,14 +166,31 @@ class Job:
             else replace(self, x=host_inputs(self.x))
         )
 
+    def some(self, first: int, last: int) -> Self:
+        """Return the job of some of the inputs."""
+        own = slice(first, last)
+        return replace(self, x=self.x[own], ids=self.ids[own], start=self.start + first)
+
     def keys(self, sources: IntArray, draws: IntArray) -> Keys:
         """Return the keys of some draws of inputs, numbered from the first one of the job."""
         return keys_of(self.seed, self.phase, self.ids[sources], self.first_draw + draws)
 
     def named(self, source: int) -> str:
         """Return how a message calls an input: by its position, and its id if that differs."""
-        own = self.ids[source]
-        return f"input {source}" if own == source else f"input {source} (id {own})"
+        own, position = self.ids[source], self.start + source
+        return f"input {position}" if own == position else f"input {position} (id {own})"
+
+    def check_finite(self, sources: IntArray) -> None:
+        """Refuse the first of some inputs that is not finite."""
+        if isinstance(self.x, GraphInputs):
+            return
+        for source in np.unique(sources):
+            one = host_inputs(self.x[source : source + 1])[0]
+            bad = ~np.isfinite(one)
+            if bad.any():
+                raise ValueError(
+                    f"`x` must be finite, got {one[bad][0]} in {self.named(source)} {where(bad)}"
+                )
 
 
 def _checked_inputs(

@@ -16,9 +16,9 @@ from bincp.balls import Ball
 from bincp.calibration._provenance import check_same
 from bincp.certificates import Certificate, certify
 from bincp.errors import NotCalibratedError
-from bincp.noise._keys import Phase
+from bincp.noise._keys import IntArray, Phase
 from bincp.sampling import _engine
-from bincp.sampling._graphs import GraphInputs
+from bincp.sampling._graphs import GraphInputs, Nodes
 from bincp.sampling._inputs import CLASSES, Ids, Key, LabelKind, check_shape, pieces
 from bincp.sampling._jobs import Job, Options
 from bincp.sampling._parameters import RuleOwner
@@ -77,17 +77,6 @@ class Predictor(RuleOwner):
             raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
         self.n_samples, self.n_test_samples = _sizes(self._rule, n_samples, n_test_samples)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # For copies and pickles, which share a given seed with the original.
-        return {**self.__dict__, "_seeds": self._seeds.copied()}
-
-    def _become(self, other: Self) -> None:
-        # Ids that were handed out stay so, unless the seed is another one.
-        seeds, same = self._seeds, self._given().get("seed") == other._given().get("seed")
-        super()._become(other)
-        if same:
-            self._seeds = seeds
-
     def _checked_rule(self, settings: RuleSettings) -> Rule:
         """Return a new rule with these settings, of which alpha is needed."""
         if "alpha" not in settings:
@@ -142,37 +131,10 @@ class Predictor(RuleOwner):
         if not is_calibrated(rule):
             raise NotCalibratedError("call calibrate() before predict()")
         check_fitted(rule)
-        self._seeds.check_fresh(self._who.noun)
         known = provenance_of(rule)
         if known is not None and self.model is not self._compared:
             self._compare(known)
         return rule, known
-
-    def reseed(self, seed: int | None = None, *, first_id: int = 0) -> Self:
-        """Give the noise to come another seed, such as in a copy or a forked process.
-
-        Calls of other threads that are under way keep their noise.
-
-        Parameters
-        ----------
-        seed : int, optional
-            In [0, 2**64). By default each call draws a secret seed of its own.
-        first_id : int, optional
-            The first id that is handed out, in each phase. For a seed that was in use, one that no
-            call was given.
-
-        Returns
-        -------
-        object
-            Itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is out of range, or `first_id` is given without a seed.
-        """
-        self._seeds = Seeds(seed, first_id)
-        return self
 
     def save(self, path: str | PathLike[str], *, with_seed: bool = False) -> None:
         """Write all that a service needs beside the model, as JSON with a checksum.
@@ -220,7 +182,8 @@ class Predictor(RuleOwner):
         if with_seed:
             if self._seeds.seed is None:
                 raise ValueError(f"`with_seed` must be False for a {noun} without a seed")
-            seed = self._seeds.seed, self._seeds.next_id("test")
+            next_ids = self._seeds.next_id("calibration"), self._seeds.next_id("test")
+            seed = self._seeds.seed, max(next_ids)
         saved = Saved.of(rule, self._content(), seed, self._who)
         saved.write(path, self._probe(saved))
 
@@ -281,15 +244,23 @@ class Predictor(RuleOwner):
         known: dict[str, Any] | None = None,
     ) -> Iterator[tuple[Job, Any]]:
         """Yield the job of each piece of the inputs, and its labels; what is `known` must hold."""
+        seeds = self._seeds
+        seeds.check_fresh(self._who.noun)
         given = None if indices is None else Ids(indices, phase, x)
-        call, shape = self._seeds.call(), (known or {}).get("input_shape")
+        call, shape = seeds.call(), (known or {}).get("input_shape")
         model, options = self.model, replace(self._options, seed=call.seed)
         size, kind = self._options.batch_size, self._labels
         source = pieces(x, y, key, size, whole=whole, kind=kind)
 
         def jobs() -> Iterator[tuple[Job, Any]]:
+            start = 0
             for inputs, labels in source:
                 n = len(inputs) if inputs.ndim else 0
+                ids: IntArray | None = None  # which stands for the numbers of nodes
+                if given is not None and n:
+                    ids = given.take(n)
+                elif n and not isinstance(inputs, Nodes):
+                    ids = np.arange(start, start + n)  # until the call takes its own
                 if shape is not None:
                     check_shape(tuple(inputs.shape), tuple(shape), "in calibration")
                 job = Job.of(
@@ -299,17 +270,19 @@ class Predictor(RuleOwner):
                     n_samples,
                     options,
                     phase=phase,
-                    indices=None if given is None or not n else given.take(n),
+                    indices=ids,
                     first_draw=first_draw,
+                    start=start,
                 )
                 _check_dimension(job, self.ball)
                 if self._range is not None:
-                    self._range.check(job.x)
+                    self._range.check(job)
                 check_same(known, _seen(job), f"the {self._who.noun}")
                 if given is None:
                     job = replace(job, ids=call.take(phase, n))
                     _check_shared_noise(job, call)
                 yield job, labels
+                start += n
             if given is not None:
                 given.end()
 

@@ -9,7 +9,7 @@ import torch
 
 from bincp._utils.validation import check_real
 from bincp.balls import L1, L2, Ball, Linf
-from bincp.sampling._jobs import Inputs
+from bincp.sampling._jobs import Job
 from bincp.sampling._normalized import NormalizedModel
 from bincp.sampling._run._canonical import hexed
 from bincp.sampling._run._model import is_comparable, model_content
@@ -61,12 +61,14 @@ class InputRange:
         """Return the JSON form."""
         return [self.low.hex(), self.high.hex()]
 
-    def check(self, x: Inputs) -> None:
+    def check(self, job: Job) -> None:
         """Refuse inputs outside the range; grey levels k stand for k / 255."""
+        x = job.x
         unit = _GREY_LEVELS if x.dtype in (np.uint8, torch.uint8) else 1
         least, most = float(x.min()) / unit, float(x.max()) / unit
         spare = self.spare + _ROUNDING * max(abs(self.low), abs(self.high), self.spare)
         if not (self.low - spare <= least and most <= self.high + spare):  # so that NaN fails
+            job.check_finite(np.arange(len(x)))
             raise ValueError(
                 f"`x` must be in the declared input_range ({self.low:g}, {self.high:g}), give or "
                 f"take the radius {self.spare:g}, got values from {least:g} to {most:g}"

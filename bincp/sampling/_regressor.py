@@ -15,7 +15,7 @@ from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.regression import IntervalSets, conformity_scores, predict_sets
 from bincp.regression._prediction import check_settings, fitted
-from bincp.regression._scores import IntervalScore, as_labels, score_of
+from bincp.regression._scores import IntervalScore, as_doubles, as_labels, score_of
 from bincp.sampling import _engine
 from bincp.sampling._inputs import Key, LabelKind
 from bincp.sampling._jobs import Job, on_host
@@ -27,12 +27,12 @@ from bincp.smoothing import GraphFlip, Smoothing
 Predictions = npt.NDArray[np.floating[Any]]
 
 
-def _reals(name: str, labels: Any) -> npt.NDArray[np.float64]:
-    return as_labels(name, on_host(name, labels))
+def _reals(name: str, labels: Any, first: int) -> npt.NDArray[np.float64]:
+    return as_labels(name, on_host(name, labels), first)
 
 
 def _real(name: str, label: Any) -> float:
-    value = _reals(name, label)
+    value = as_doubles(name, on_host(name, label))
     if value.ndim:
         raise ValueError(f"`{name}` must be one number an input, got one of shape {value.shape}")
     return float(value)
@@ -108,10 +108,9 @@ class RobustRegressor(Predictor):
     `RobustClassifier`. By default each call of `calibrate` and `predict` draws a seed of its own,
     so no two calls share noise, also not in copies, clones, forked processes, replicas and after
     restarts. With a `seed` each call takes the next ids that the object has not handed out yet, and
-    a copy, a pickle or a forked process refuses to predict until `reseed` is called. A clone of
-    scikit-learn is an object that was made anew with the same arguments: it is not calibrated, and
-    a given `seed` is its seed, too. Ids that are given as `indices` are taken as they are: give
-    them in all calls or in none.
+    a copy, a clone, a pickle or a forked process refuses to calibrate and to predict until `reseed`
+    is called. Ids that are given as `indices` are taken as they are: give them in all calls or in
+    none.
 
     *What is compared.* A calibration keeps the score, the fingerprint of the model, its precision,
     the dtype of its predictions, and the shape and the range of the inputs with the rule
@@ -273,6 +272,9 @@ class RobustRegressor(Predictor):
 
         Raises
         ------
+        RuntimeError
+            If this is a copy, a clone or a forked process of a regressor with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if a label is not finite; if the model does not return the
             numbers that the score takes; if the calibration set is empty, or inputs are outside the
@@ -328,7 +330,8 @@ class RobustRegressor(Predictor):
         NotCalibratedError
             If neither `calibrate` was called nor a rule given that is calibrated.
         RuntimeError
-            If this is a copy or a forked process of a regressor with a seed, see `reseed`.
+            If this is a copy, a clone or a forked process of a regressor with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if the model gives predictions of another dtype than in
             calibration, or not the numbers that the score takes; if inputs are outside the declared

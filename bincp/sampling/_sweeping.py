@@ -142,7 +142,7 @@ class Sweeping(Predictor):
     ) -> Job:
         job = Job.of(self.model, x, self._smoothing, n_samples, options, phase="tuning")
         if self._range is not None:
-            self._range.check(job.x)
+            self._range.check(job)
         size = math.prod(tuple(job.x.shape)[1:])
         for ball in balls:
             if getattr(ball, "dim", None) not in (None, size):
@@ -161,6 +161,6 @@ def _decisions(
     quiet = replace(job, progress=False)  # the bar is that of all blocks
     for start in range(0, len(job.x), step):
         stop = min(start + step, len(job.x))
-        scores = _engine.all_scores(replace(quiet, x=job.x[start:stop], ids=job.ids[start:stop]))
+        scores = _engine.all_scores(quiet.some(start, stop))
         own = None if labels is None else labels[start:stop]
         yield [rule.predict_set(scores) for rule in rules], own

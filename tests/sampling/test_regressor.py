@@ -154,7 +154,7 @@ def test_the_arguments_are_read_changed_and_cloned(data):
     assert clone.get_params(deep=False) == params
     with pytest.raises(bincp.NotCalibratedError):
         clone.predict(x)
-    assert clone.calibrate(x, y).rule.tau_ == ours.rule.tau_
+    clone.reseed(8).calibrate(x, y)
     ours.set_params(alpha=0.1)
     with pytest.raises(bincp.NotCalibratedError):
         ours.predict(x)
@@ -450,7 +450,7 @@ def test_copies_have_noise_of_their_own_or_refuse(copied):
     ours.predict(ZEROS[:3])
     stale = copied(ours)
     for call in (stale.predict, stale.predict_iter):
-        with pytest.raises(RuntimeError, match="regressor with `seed` must not predict in a copy"):
+        with pytest.raises(RuntimeError, match="regressor with `seed` must not draw in a copy"):
             call(ZEROS)
     with pytest.raises(RuntimeError, match=r"call reseed\(\)"):
         copied(stale).predict(ZEROS)
@@ -481,8 +481,11 @@ def test_a_clone_has_noise_of_its_own_unless_a_seed_is_given():
         one.predict(ZEROS[:3])
     assert len(np.unique(model.taken())) == 2 * 3 * 16
     seeded, _ = recorded(seed=5)
-    with pytest.raises(bincp.NotCalibratedError):  # made anew, as by its constructor
-        clone(seeded).predict(ZEROS)
+    other = clone(seeded)
+    with pytest.raises(bincp.NotCalibratedError):
+        other.predict(ZEROS)
+    with pytest.raises(RuntimeError, match="must not draw in a copy or clone"):
+        other.calibrate(ZEROS, np.linspace(0, 1, len(ZEROS)))
 
 
 def test_a_change_of_parameters_hands_out_no_id_twice():
@@ -580,10 +583,11 @@ def test_a_seed_is_written_on_request_only(data, tmp_path):
     ours.predict(x[:7])
     ours.save(tmp_path / "b.json", with_seed=True)
     later = ours.predict(x[:7])
-    with pytest.raises(ValueError, match=r"holds a seed: give first_id= .*at least 7"):
+    with pytest.raises(ValueError, match=r"holds a seed: give first_id= .*at least 150"):
         RobustRegressor.load(tmp_path / "b.json", mean, **NAMED)
-    loaded = RobustRegressor.load(tmp_path / "b.json", mean, first_id=7, **NAMED)
-    assert same(loaded.predict(x[:7]), later)
+    loaded = RobustRegressor.load(tmp_path / "b.json", mean, first_id=150, **NAMED)
+    assert not same(loaded.predict(x[:7]), later)
+    assert same(loaded.predict(x[:7]), ours.reseed(987654321, first_id=157).predict(x[:7]))
 
 
 def test_a_given_rule_is_checked(data):

@@ -140,4 +140,4 @@ class _Dataset:
         items = [item_of(self.dataset, i, self.key) for i in range(first, last)]
         check_same_items(items, first)
         inputs = np.stack([one for one, _ in items])
-        return Rows(inputs, item_labels(items) if self.labelled else None)
+        return Rows(inputs, item_labels(items, first) if self.labelled else None)

@@ -86,7 +86,7 @@ class Worker:
 
     def _sampled(self, number: int, seed: int, bar: Bar) -> Part:
         where, identity = self._layout.rectangle(number), self.manifest.identity
-        rows = checked_labels(self._rows(number), identity["n_classes"])
+        rows = checked_labels(self._rows(number), identity["n_classes"], where.first_input)
         job = self.task.job(seed, rows, where)
         check_same(self.folder, identity, {"precision": precision_content(job.device)})
         kept, n_classes = self.task.kept, identity["n_classes"]
