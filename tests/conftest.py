@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
@@ -43,16 +44,29 @@ def exact_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel from a source distribution, as an index would get them."""
-    folder = tmp_path_factory.mktemp("dist")
+    """Build a wheel from a source distribution, as an index would get them.
+
+    The workers of pytest-xdist share it: two builds at once in one source tree fail.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "dist"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            made = folder.with_name("made")
+            build_wheel(made)
+            made.rename(folder)
+    return next(folder.glob("*.whl"))
+
+
+def build_wheel(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
     build = (
         "import sys; from setuptools import build_meta; print(build_meta.build_sdist(sys.argv[1]))"
     )
-    command = [sys.executable, "-c", build, folder]
+    command = [sys.executable, "-c", build, str(folder)]
     made = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     sdist = folder / made.stdout.splitlines()[-1]
     run_pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, sdist)
-    return next(folder.glob("*.whl"))
 
 
 @pytest.fixture(scope="session")

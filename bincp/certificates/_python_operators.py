@@ -17,10 +17,16 @@ from bincp.errors import CertificateError
 
 
 class PythonOperator:
-    """Two Python functions as an operator; `upper` defaults to the generalised inverse."""
+    """Two Python functions as an operator; `upper` defaults to the generalised inverse.
 
-    def __init__(self, name: str, lower: Bound, upper: Bound | None = None) -> None:
+    `evaluations` counts the bounds that are evaluated for one probability, those of parts included.
+    """
+
+    def __init__(
+        self, name: str, lower: Bound, upper: Bound | None = None, *, evaluations: int = 1
+    ) -> None:
         self.name = name
+        self.evaluations = evaluations
         self._lower = lower
         self._upper = upper
 

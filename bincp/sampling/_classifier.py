@@ -205,7 +205,7 @@ class RobustClassifier(Sweeping):
         batch_size: int = 256,
         seed: int | None = None,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
         input_range: tuple[float, float] | None = None,
         model_id: str | None = None,
@@ -470,7 +470,7 @@ class RobustClassifier(Sweeping):
         first_id: int | None = None,
         batch_size: int = 256,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
     ) -> Self:
         """Read a classifier that `save` wrote, for the same model.

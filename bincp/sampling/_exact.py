@@ -31,7 +31,7 @@ def exact_probabilities(
     key: Key = None,
     batch_size: int = 256,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     n_threads: int = 1,
 ) -> npt.NDArray[np.float64]:
     """Return the exact probability that the score of each label reaches a threshold.

@@ -36,7 +36,7 @@ def sample_scores(
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     n_threads: int = 1,
 ) -> npt.NDArray[np.floating[Any]]:
     """Sample the scores of smoothed inputs.
@@ -89,7 +89,8 @@ def sample_scores(
         the module is, or else where `x` is. Refused if it does not exist or, as "meta", holds no
         data.
     progress : bool, optional
-        Show a progress bar (needs tqdm).
+        Show a progress bar on stderr (needs tqdm). By default there is one after two seconds if
+        stderr is a terminal; True shows it at once and anywhere, False never.
     n_threads : int, optional
         Threads, >= 1, that draw the noise of a batch where the CPU draws it. They start for large
         batches only, of some 2**18 elements a thread, and change no result. The model has threads
@@ -177,7 +178,7 @@ def count_scores(
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     n_threads: int = 1,
 ) -> Counts:
     """Count, for each input and label, the sampled scores that reach a threshold.
@@ -250,7 +251,7 @@ def vote_counts(
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     n_threads: int = 1,
 ) -> npt.NDArray[np.int64]:
     """Count, for each input and label, the draws that the model classifies as the label.

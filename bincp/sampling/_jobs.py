@@ -11,7 +11,8 @@ import torch
 from bincp._core._noise import MAX_ID
 from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
-from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
+from bincp._utils.progress import check_progress
+from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.noise import _keys
 from bincp.noise._device import DeviceSampler, check_tensor, device_sampler
 from bincp.noise._keys import IntArray, Keys, Phase, keys_of
@@ -35,7 +36,7 @@ class Options:
     batch_size: int
     seed: int
     device: torch.device | None
-    progress: bool
+    progress: bool | None
     n_threads: int
 
     @classmethod
@@ -46,16 +47,16 @@ class Options:
         batch_size: int,
         seed: int,
         device: torch.device | str | None,
-        progress: bool,
+        progress: bool | None,
         n_threads: int = 1,
     ) -> Self:
         scoring = scoring_of(score)
         batch_size = check_integer("batch_size", batch_size, low=1)
         seed = _keys.check_seed(seed)
         place = None if device is None else checked_device(device)
-        check_flag("progress", progress)
+        shown = check_progress(progress)
         n_threads = check_integer("n_threads", n_threads, low=1)
-        return cls(scoring, batch_size, seed, place, progress, n_threads)
+        return cls(scoring, batch_size, seed, place, shown, n_threads)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Job:
     batch_size: int
     seed: int
     device: torch.device
-    progress: bool
+    progress: bool | None
     n_threads: int
     narrow: torch.dtype | None = None  # of a module of 16 bits, which gets its inputs in it
     start: int = 0  # position of the first input in all that the caller gave

@@ -166,7 +166,7 @@ class RobustRegressor(Predictor):
         batch_size: int = 256,
         seed: int | None = None,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
         input_range: tuple[float, float] | None = None,
         model_id: str | None = None,
@@ -427,7 +427,7 @@ class RobustRegressor(Predictor):
         first_id: int | None = None,
         batch_size: int = 256,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
     ) -> Self:
         """Read a regressor that `save` wrote, for the same model.

@@ -166,7 +166,7 @@ def test_values_that_are_no_probability(
 
 @pytest.mark.parametrize(
     "p",
-    ["0.5", b"0.5", True, np.True_, None, 0.5j, object(), {"p": 0.5}, ["a"], [True], [None], [1j]],
+    ["0.5", b"0.5", True, np.True_, None, 0.5j, object, {"p": 0.5}, ["a"], [True], [None], [1j]],
     ids=repr,
 )
 @pytest.mark.parametrize("name", ["lower", "upper"])

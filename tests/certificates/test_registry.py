@@ -216,7 +216,7 @@ def test_what_a_factory_may_return(factory: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize(
     "made",
-    [None, 0.5, "lower", (), (max, min, max), (0.5, 0.5), (0.5, "note"), [mask_patch], {}],
+    [None, 0.5, "lower", (), (max, min, max), (0.5, 0.5), (0.5, "note"), [max], {}],
     ids=repr,
 )
 def test_what_a_factory_may_not_return(made: Any) -> None:

@@ -166,7 +166,7 @@ def test_levels_that_are_no_number(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, True, np.True_, 0.1j, [0.1], np.array([0.1]), b"0.1", object()], ids=repr
+    "value", [None, True, np.True_, 0.1j, [0.1], np.array([0.1]), b"0.1", object], ids=repr
 )
 def test_levels_of_another_type(value: Any) -> None:
     with pytest.raises(TypeError, match="`alpha` must be an int, float, str, Decimal or Fraction"):

@@ -53,7 +53,7 @@ def run(
     shard: tuple[int, int] | None = None,
     check_inputs: bool = True,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     n_threads: int = 1,
 ) -> Run:
     """Sample into a folder, or continue there: it may be killed at any moment and started again.
@@ -104,7 +104,8 @@ def run(
     check_inputs : bool, optional
         Compare the inputs with those of the parts that are there. False trusts the caller.
     progress : bool, optional
-        Show a progress bar (needs tqdm).
+        Show a progress bar on stderr (needs tqdm). By default there is one after two seconds if
+        stderr is a terminal; True shows it at once and anywhere, False never.
     n_threads : int, optional
         As in `sample_scores`; another number may continue the run.
 

@@ -61,7 +61,7 @@ class Task:
         model_id: str | None,
         score_id: str | None,
         device: Any,
-        progress: bool,
+        progress: bool | None,
         n_threads: int,
     ) -> "Task":
         """Check all arguments, and make the identity."""
