@@ -7,7 +7,7 @@ from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 from bincp._utils.estimators import Estimator
 from bincp.calibration._decision_rule import Settings
-from bincp.calibration._departures import LabelNoise
+from bincp.calibration._departures import LabelNoise, Poison
 from bincp.certificates import Certificate
 from bincp.errors import CertificateError, NotCalibratedError
 from bincp.shifts import Shift
@@ -66,7 +66,7 @@ class Certified(Estimator):
     p = Shown[Fraction | None](lambda owner: owner._settings.p)
     correction = Shown[str](lambda owner: owner._settings.correction)
     eta = Shown[Fraction](lambda owner: owner._settings.eta)
-    poisoned = Shown[int](lambda owner: owner._settings.poisoned)
+    poisoned = Shown[Poison](lambda owner: owner._settings.poisoned)
     label_noise = Shown[LabelNoise | None](lambda owner: owner._settings.label_noise)
     shift = Shown[Shift | None](lambda owner: owner._settings.shift)
 

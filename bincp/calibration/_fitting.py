@@ -112,7 +112,8 @@ def fit_exact(
     certificate: Certificate, settings: Settings, values: npt.NDArray[np.float64], tau: float
 ) -> DecisionRule:
     """Return the decision rule of exact probabilities, without any correction."""
-    rank = top_rank(values.size, settings.level, settings.delta, settings.touched)
+    size = settings.clean_size(values.size)
+    rank = top_rank(size, settings.level, settings.delta, settings.lost)
     p = kth_smallest(values, rank) if rank else 0.0
     return DecisionRule(
         settings=settings,
@@ -156,7 +157,7 @@ def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:
         task.scores,
         chosen.losses,
         settings.proof_level,
-        settings.touched,
+        settings.lost,
         n_threads=task.n_threads,
     )
     k = chosen.test.k if tau > -math.inf else 0

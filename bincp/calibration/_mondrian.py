@@ -264,7 +264,7 @@ class MondrianBinCP(Configured):
 
     def _common_rule(self, certificate: Certificate, m: int, m_test: int) -> Common | None:
         """Return what the rules of all class sizes share, where an adversary may choose these."""
-        if not self._settings.touched:
+        if not (self._settings.lost or self._settings.resizes):
             return None
         return common_rule(certificate, self._settings, m, m_test)
 
@@ -454,7 +454,7 @@ def _check_departures(settings: Settings) -> None:
             "points between classes and their share of each class is not known, got "
             f"{settings.label_noise!r}"
         )
-    if settings.touched and settings.spends_on_classes:
+    if (settings.lost or settings.resizes) and settings.spends_on_classes:
         raise ValueError(
             '`union` must be "two-bounds" with poisoned points, because the bounds of '
             f'"per-bound" depend on the sizes of the classes, got {settings.union!r}'

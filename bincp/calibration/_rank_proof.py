@@ -41,7 +41,8 @@ def ranks_allow(rule: DecisionRule, certificate: Certificate) -> bool:
     if k == 0:
         return True  # every label is accepted
     if rule.settings.correction == "shared-draws":
-        return allows(certificate, rule.settings.alpha, n, rank, t, m, k, m_test)
+        worst = rule.settings.worst(certificate)
+        return allows(worst, rule.settings, n, rank, t, m, k, m_test)
     setups = setups_of(certificate, rule.settings, n, m, m_test, rule.share)
     if rule.settings.tau is not None:
         return k <= tau_fixed_count(setup_at_fixed_tau(setups), t, rank)[0]

@@ -12,7 +12,7 @@ from bincp._utils.levels import as_fraction, check_level
 from bincp._utils.validation import check_integer, check_real, check_threshold
 from bincp.calibration._arguments import check_passes
 from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
-from bincp.calibration._departures import check_label_noise
+from bincp.calibration._departures import Poison, check_label_noise, check_poison
 from bincp.certificates import Certificate
 from bincp.cli._grammar import (
     number,
@@ -285,10 +285,11 @@ def _guarantee(text: str) -> str | tuple[str, str]:
 def add_departures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--poisoned",
-        type=integer("poisoned", low=0),
+        type=_poison,
         default=0,
         metavar="B",
-        help="the most calibration points that may have been replaced by any others (default 0)",
+        help="the most calibration points that may have been replaced by any others (default 0), "
+        "or deletions:D or insertions:D where points were only deleted or only inserted",
     )
     parser.add_argument(
         "--label-noise",
@@ -314,6 +315,13 @@ def add_departures(parser: argparse.ArgumentParser) -> None:
 
 DEPARTURES = ("poisoned", "label_noise", "shift", "attacked_calibration")
 """Options of `add_departures`, which are those of `BinCP`."""
+
+
+@converter
+def _poison(text: str) -> Poison:
+    kind, colon, size = text.partition(":")
+    poison = (kind, number(size)) if colon else number(text)
+    return check_poison(poison)
 
 
 @converter

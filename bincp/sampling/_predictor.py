@@ -275,6 +275,7 @@ class Predictor(RuleOwner):
                     start=start,
                 )
                 _check_dimension(job, self.ball)
+                _check_graph(job, known)
                 if self._range is not None:
                     self._range.check(job)
                 check_same(known, _seen(job), f"the {self._who.noun}")
@@ -314,9 +315,22 @@ def _check_shared_noise(job: Job, call: Call) -> None:
         )
 
 
+def _check_graph(job: Job, known: dict[str, Any] | None) -> None:
+    """Refuse nodes of another graph than that of the calibration."""
+    wanted = (known or {}).get("graph")
+    if isinstance(job.x, GraphInputs) and wanted not in (None, job.x.nodes.graph.digest):
+        raise ValueError(
+            f"calibrated on the graph of the digest {wanted}, got nodes of that of "
+            f"{job.x.nodes.graph.digest}: calibrate again on the new graph; or, where it is the "
+            "old one after an attack, make it with Graph(..., clean=the old one)"
+        )
+
+
 def _seen(job: Job) -> dict[str, Any]:
     """Return what the first inputs tell of the scores."""
+    graph = {"graph": job.x.nodes.graph.digest} if isinstance(job.x, GraphInputs) else {}
     return {
+        **graph,
         "input_shape": list(job.x.shape[1:]),
         "input_dtype": _engine.dtype_name(job.x.dtype)
         if torch.is_tensor(job.x)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
 from bincp.calibration import BinCP, MondrianBinCP, SequentialRule
-from bincp.calibration._departures import Noise
+from bincp.calibration._departures import Noise, Poison
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
 from bincp.noise._keys import IntArray
@@ -28,7 +28,7 @@ class RuleSettings(TypedDict, total=False):
     eta: Level
     guarantee: str | tuple[str, Level]
     passes: Level | None
-    poisoned: int
+    poisoned: Poison
     label_noise: Noise | None
     shift: Shift | None
     attacked_calibration: bool
