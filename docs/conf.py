@@ -23,7 +23,7 @@ extensions = [
     "certificate_pages",
     "reference_pages",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "paper"]
 templates_path: list[str] = []
 nitpicky = False
 
@@ -38,10 +38,11 @@ numpydoc_class_members_toctree = False
 html_theme = "pydata_sphinx_theme"
 html_title = f"bincp {version}"
 html_static_path = ["_static"]
+html_css_files = ["style.css"]
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "secondary_sidebar_items": ["page-toc"],
 }
 html_sidebars = {"index": []}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bincp._utils.drawing import draw
+from bincp._utils.drawing import COLOURS, draw, finish
 from bincp._utils.levels import Level, shown
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.calibration._arguments import check_test_samples
@@ -271,24 +271,21 @@ class Plan:
         papers = [plan.paper for plan in plans if plan.paper is not None]
         if papers:
             shares[f"the paper's: {papers[0].name}"] = [plan.wrong_labels for plan in papers]
-        for (name, values), style, color in zip(shares.items(), _STYLES, _COLORS, strict=False):
+        for (name, values), style, color in zip(shares.items(), _STYLES, COLOURS, strict=False):
             axes.plot(numbers, values, style, color=color, label=name)
-        axes.plot(self.n_test_samples, self.wrong_labels, "o", color=_COLORS[0], label="this plan")
+        axes.plot(self.n_test_samples, self.wrong_labels, "o", color=COLOURS[0], label="this plan")
         axes.set_xscale("log", base=2)
         axes.set_xticks(numbers, [str(m) for m in numbers])
-        axes.set(xlabel="samples m' = m", ylim=(0, None))
+        given = f"for n = {self.n}, alpha = {self.settings.alpha}"
+        axes.set(xlabel=f"samples m' = m, {given}", ylim=(0, None))
         axes.set_ylabel("share of wrong labels, reference population")
-        axes.set_title(f"n = {self.n}, alpha = {self.settings.alpha}", fontsize=11)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
+        finish(axes)
 
     def _with_samples(self, m: int) -> "Plan":
         return _Numbers(self.certificate, self.settings, self.n, m, m, self.n_classes).plan()
 
 
 _ROW = "{:<36}{:>6}{:>9}{:>14}{:>9}"
-_COLORS = ("#0072b2", "#d55e00")  # told apart by the colour-blind
 _STYLES = ("-", "--")
 
 

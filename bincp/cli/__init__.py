@@ -41,7 +41,7 @@ FAILURES = (OSError, ValueError, TypeError, RuntimeError, ImportError, MemoryErr
 WHAT_FOR = """\
 Conformal prediction sets that keep their coverage under attack: the set of an
 input holds its true label with probability 1 - alpha or more, whatever an
-adversary does within a ball around the input. The model is any classifier, and is
+adversary does within a ball around the input. The model is any classifier; it is
 evaluated on noisy copies of the input."""
 
 MANUAL = """\
@@ -55,7 +55,7 @@ Example:
 Files:
   Scores, labels and sets are NumPy arrays, .npy or .npz. A run, the folder that
   `bincp sample` writes, may take the place of scores. A decision rule is a JSON
-  file with a checksum. The ending of a picture says its format, .png or .svg say.
+  file with a checksum. The ending of a picture, such as .png, says its format.
 
 Output: the report goes to stdout, as text or with --json as one JSON object;
 warnings, errors and progress bars go to stderr."""

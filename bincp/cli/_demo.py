@@ -100,7 +100,7 @@ def _demo(arguments: argparse.Namespace) -> Report:
         picture = _demo_plot.plot(result)
         replace_file(target, lambda stream: picture.savefig(stream, format=target.suffix[1:]))
         data["plot"] = str(arguments.plot)
-        text += f"\n\nwrote {arguments.plot}: coverage and set size against the radius"
+        text += f"\n\nwrote {arguments.plot}: coverage, set size and passes against the radius"
     return Report(data, text)
 
 

@@ -17,6 +17,7 @@ from bincp.calibration._provenance import check_same
 from bincp.certificates import Certificate, certify
 from bincp.errors import NotCalibratedError
 from bincp.noise._keys import IntArray, Phase
+from bincp.noise._seeds import Call, Seeds
 from bincp.sampling import _engine
 from bincp.sampling._graphs import GraphInputs, Nodes
 from bincp.sampling._inputs import CLASSES, Ids, Key, LabelKind, check_shape, pieces
@@ -35,7 +36,6 @@ from bincp.sampling._rules import (
 from bincp.sampling._run._model import precision_content
 from bincp.sampling._saved import Saved, Who, probe
 from bincp.sampling._scoring import Score
-from bincp.sampling._seeds import Call, Seeds
 from bincp.smoothing import GraphFlip, Smoothing
 
 
@@ -244,10 +244,8 @@ class Predictor(RuleOwner):
         known: dict[str, Any] | None = None,
     ) -> Iterator[tuple[Job, Any]]:
         """Yield the job of each piece of the inputs, and its labels; what is `known` must hold."""
-        seeds = self._seeds
-        seeds.check_fresh(self._who.noun)
+        call, shape = self._call(self._who.noun), (known or {}).get("input_shape")
         given = None if indices is None else Ids(indices, phase, x)
-        call, shape = seeds.call(), (known or {}).get("input_shape")
         model, options = self.model, replace(self._options, seed=call.seed)
         size, kind = self._options.batch_size, self._labels
         source = pieces(x, y, key, size, whole=whole, kind=kind)
@@ -275,6 +273,7 @@ class Predictor(RuleOwner):
                     start=start,
                 )
                 _check_dimension(job, self.ball)
+                _check_graph(job, known)
                 if self._range is not None:
                     self._range.check(job)
                 check_same(known, _seen(job), f"the {self._who.noun}")
@@ -314,9 +313,22 @@ def _check_shared_noise(job: Job, call: Call) -> None:
         )
 
 
+def _check_graph(job: Job, known: dict[str, Any] | None) -> None:
+    """Refuse nodes of another graph than that of the calibration."""
+    wanted = (known or {}).get("graph")
+    if isinstance(job.x, GraphInputs) and wanted not in (None, job.x.nodes.graph.digest):
+        raise ValueError(
+            f"calibrated on the graph of the digest {wanted}, got nodes of that of "
+            f"{job.x.nodes.graph.digest}: calibrate again on the new graph; or, where it is the "
+            "old one after an attack, make it with Graph(..., clean=the old one)"
+        )
+
+
 def _seen(job: Job) -> dict[str, Any]:
     """Return what the first inputs tell of the scores."""
+    graph = {"graph": job.x.nodes.graph.digest} if isinstance(job.x, GraphInputs) else {}
     return {
+        **graph,
         "input_shape": list(job.x.shape[1:]),
         "input_dtype": _engine.dtype_name(job.x.dtype)
         if torch.is_tensor(job.x)

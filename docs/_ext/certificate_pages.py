@@ -24,7 +24,10 @@ from bincp.certificates._certificate import facts_of
 ALL_PAIRS = (
     ":doc:`All pairs </certificates/index>` has the formulas side by side, with what a bound costs."
 )
-TIGHT = {True: "no better bound holds, but for charges and rounding", False: "not known to be"}
+TIGHT = {
+    True: "no better bound holds",
+    False: "not proven; a grid, a charge or a converted ball leaves something",
+}
 PIXELS = 3072  # of a colour image of 32 x 32
 NORM_BALLS = (balls.L1(0.25, PIXELS), balls.L2(0.125, PIXELS), balls.Linf(1 / 255, PIXELS))
 ADDITIVE = (

@@ -176,6 +176,25 @@ static void test_largest_counts(void)
     }
 }
 
+/* Counts that no number of trials has, and one half of a table at a time. */
+static void test_counts_outside_and_halves(void)
+{
+    CHECK(bincp_cp_lower(6, 5, 0.1) == 0.0 && bincp_cp_upper(-1, 5, 0.1) == 1.0);
+    static const double levels[] = {0.1, 0.7, 0.0, NAN};
+    for (int i = 0; i < 4; i++) {
+        double lower[6], upper[6], half[6];
+        bincp_cp_table(5, levels[i], lower, upper);
+        bincp_cp_table(5, levels[i], half, NULL);
+        for (int s = 0; s <= 5; s++) {
+            CHECK(half[s] == lower[s] && (i < 2 || half[s] == 0.0));
+        }
+        bincp_cp_table(5, levels[i], NULL, half);
+        for (int s = 0; s <= 5; s++) {
+            CHECK(half[s] == upper[s] && (i < 2 || half[s] == 1.0));
+        }
+    }
+}
+
 int main(void)
 {
     test_tails();
@@ -184,5 +203,6 @@ int main(void)
     test_tables();
     test_levels_outside_the_domain();
     test_largest_counts();
+    test_counts_outside_and_halves();
     return report("binomial");
 }

@@ -526,6 +526,69 @@ static void test_a_struct_without_the_optional_members(void)
     CHECK(one.lower.fill == shifted_fill && one.upper.fill == NULL);
 }
 
+static double plain_half(double p)
+{
+    return p / 2;
+}
+
+static double data_half(double p, void *data)
+{
+    (void)data;
+    return p / 2;
+}
+
+static double bound_half(double p, const void *data)
+{
+    (void)data;
+    return p / 2;
+}
+
+/* Each argument that is refused, alone. */
+static void test_each_refusal(void)
+{
+    static const double bad[] = {-0.5, 1.5, NAN};
+    for (int i = 0; i < 3; i++) {
+        CHECK(isnan(api.binom_pmf(1, 2, bad[i], 0.5)) && isnan(api.binom_pmf(1, 2, 0.5, bad[i])));
+        CHECK(isnan(api.binom_sf(1, 2, bad[i], 0.5)) && isnan(api.binom_sf(1, 2, 0.5, bad[i])));
+    }
+    CHECK(isnan(api.binom_pmf(3, 2, 0.5, 0.5)) && isnan(api.binom_log_pmf(3, 2, 0.5, 0.5)));
+    CHECK(isnan(api.binom_cdf(3, 2, 0.5, 0.5)) && isnan(api.binom_sf(3, 2, 0.5, 0.5)));
+    CHECK(isnan(api.binom_pmf(1, 2, 0.5, 0.25)) && isnan(api.binom_log_pmf(1, 2, 0.5, 0.25)));
+    CHECK(isnan(api.binom_cdf(1, 2, 0.5, 0.25)));
+
+    static const double many[] = {0.7, 0.3}, few[] = {0.2, 0.8};
+    void *storage = allocate(api.regions_bytes(2) + api.sparse_bytes(1, 1));
+    bincp_operator op = BINCP_OPERATOR_INIT, foreign = BINCP_OPERATOR_INIT;
+    foreign.abi_version = BINCP_ABI_VERSION + 1;
+    CHECK(api.regions(many, few, 2, DBL_EPSILON, -1.0, storage, &op) == -1);
+    CHECK(api.regions(many, few, 2, DBL_EPSILON, NAN, storage, &op) == -1);
+    CHECK(api.regions(many, few, 2, DBL_EPSILON, 0.0, storage, &foreign) == -1);
+    CHECK(api.regions(many, few, (size_t)INT32_MAX + 1, DBL_EPSILON, 0.0, storage, &op) == -1);
+    CHECK(api.sparse(1, 1, 0.01, 0.6, storage, &foreign) == -1);
+    CHECK(api.sparse(1, 1, 1.5, 0.6, storage, &op) == -1);
+    CHECK(api.sparse(1, 1, 0.01, 1.5, storage, &op) == -1);
+    CHECK(api.sparse(1, INT32_MAX, 0.01, 0.6, storage, &op) == -1);
+    CHECK(api.sparse(1, 1, 0.0, 0.6, storage, &op) == 0 && api.sparse(1, 1, 0.01, 0.0, storage, &op) == 0);
+    CHECK(api.regions(many, few, 2, DBL_EPSILON, 0.0, storage, &op) == 0);
+    free(storage);
+
+    float row[5] = {0.0f};
+    CHECK(api.flip_row(1, 0, 2, 3, 0.5, 1.5, 5, row, row) == -1);
+    CHECK(api.flip_row(1, 0, 2, 3, 0.5, NAN, 5, row, row) == -1);
+    CHECK(api.flip_row(1, 2, 2, 3, 0.5, 0.5, 5, row, row) == -1);
+    const bincp_function none = {NULL, NULL, NULL, NULL, NULL};
+    CHECK(!bincp_function_is_given(&none));
+    bincp_function one = none;
+    one.with_data = data_half;
+    CHECK(bincp_function_is_given(&one));
+    one = none;
+    one.bound = bound_half;
+    CHECK(bincp_function_is_given(&one));
+    one = none;
+    one.plain = plain_half;
+    CHECK(bincp_function_is_given(&one));
+}
+
 int main(void)
 {
     api = bincp_api_make(operator_of);
@@ -546,5 +609,6 @@ int main(void)
     test_foreign_fills();
     test_foreign_fills_that_leave_the_range();
     test_a_struct_without_the_optional_members();
+    test_each_refusal();
     return report("capi");
 }

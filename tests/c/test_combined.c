@@ -141,11 +141,48 @@ static void test_nan_stays(void)
     }
 }
 
+/* Where nothing is left to move, the parts are not asked: this one counts its calls. */
+static long calls;
+
+static double counting_lower(double p, const void *params)
+{
+    (void)params;
+    ++calls;
+    return fmax(p - 0.25, 0.0);
+}
+
+static double counting_upper(double p, const void *params)
+{
+    (void)params;
+    ++calls;
+    return fmin(p + 0.25, 1.0);
+}
+
+static void test_chain_that_is_at_its_end(void)
+{
+    const bincp_operator part = {.abi_version = BINCP_ABI_VERSION,
+                                 .struct_size = sizeof(bincp_operator),
+                                 .name = "counting",
+                                 .lower = counting_lower,
+                                 .upper = counting_upper};
+    const bincp_operator *const parts[] = {&part};
+    const bincp_chain chain = {parts, 1, 1000};
+    const bincp_operator op = bincp_operator_chain(&chain);
+    const double p[] = {0.0, 0.5}, q[] = {1.0, 0.5};
+    double out[2];
+    calls = 0;
+    bincp_lower_fill(&op, p, 2, out);
+    CHECK(out[0] == 0.0 && out[1] == 0.0 && calls == 4); /* two rounds of two */
+    bincp_upper_fill(&op, q, 2, out);
+    CHECK(out[0] == 1.0 && out[1] == 1.0 && calls == 8);
+}
+
 int main(void)
 {
     test_chain();
     test_best();
     test_hierarchy();
     test_nan_stays();
+    test_chain_that_is_at_its_end();
     return report("combined");
 }

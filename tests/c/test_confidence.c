@@ -18,6 +18,18 @@ static void check_bounds(int64_t s, int64_t m, double eta)
     CHECK(fabs(bincp_sequence_upper(m - s, m, eta) - (1.0 - low)) <= 1e-12);
 }
 
+/* Counts without a success more, and with none less: no probability is refused, or all but one end. */
+static void test_ends(void)
+{
+    CHECK(bincp_randomized_lower(5, 5, 0.0, 0.1) == 1.0);
+    CHECK(bincp_randomized_upper(0, 5, 0.0, 0.1) == 0.0);
+    /* A level among the subnormal numbers, whose neighbours differ by a hundredth of it. */
+    CHECK(bincp_randomized_lower(50255280, 201588871, 1.0, 7.56e-322)
+          <= bincp_cp_lower(50255280, 201588871, 7.56e-322));
+    /* (1 - p)^m = 1 - 1e-300 at p = 1e-300 / m, which is subnormal. */
+    CHECK(bincp_randomized_lower(1, 2147483646, 1.0, 1e-300) == 0.0);
+}
+
 int main(void)
 {
     const int64_t sizes[] = {1, 2, 10, 1000, 2147483646};
@@ -30,5 +42,6 @@ int main(void)
             check_bounds(m, m, levels[j]);
         }
     }
+    test_ends();
     return report("confidence");
 }

@@ -229,6 +229,113 @@ static void check_long(bincp_score_type type)
     free(memory);
 }
 
+/* Rows of one axis, with these strides in bytes, against comparisons one by one. */
+static void check_rows(bincp_score_type type, const char *first, ptrdiff_t n, ptrdiff_t m,
+                       ptrdiff_t row_stride, ptrdiff_t sample_stride, const char *threshold)
+{
+    const ptrdiff_t shared = 0, count_stride = 4;
+    int32_t *counts = allocate(4 * n);
+    const bincp_count_task task = {
+        .type = type,
+        .n_axes = 1,
+        .shape = &n,
+        .n_samples = m,
+        .scores = first,
+        .score_strides = &row_stride,
+        .sample_stride = sample_stride,
+        .thresholds = threshold,
+        .threshold_strides = &shared,
+    };
+    CHECK(bincp_count(&task, counts, &count_stride) == 0);
+    long wrong = 0;
+    for (ptrdiff_t row = 0; row < n; row++) {
+        int32_t count = 0;
+        for (ptrdiff_t k = 0; k < m; k++)
+            count += load(type, first + row * row_stride + k * sample_stride) >=
+                     load(type, threshold);
+        wrong += counts[row] != count;
+    }
+    CHECK(wrong == 0);
+    free(counts);
+}
+
+/* Adjacent rows of every length around those that have loops of their own, and rows beside one another
+ * of every number around those whose samples are counted side by side. */
+static void check_layouts(bincp_score_type type)
+{
+    enum { ROWS = 5, MOST = 300, WIDEST = 600 };
+    const ptrdiff_t size = SIZES[type];
+    char *scores = allocate(size * WIDEST * 40), *threshold = allocate(size);
+    for (ptrdiff_t i = 0; i < WIDEST * 40; i++)
+        store_random(type, scores + i * size);
+    store_random(type, threshold);
+    const double t = load(type, threshold);
+    for (ptrdiff_t m = 0; m <= MOST; m++) {
+        int32_t counts[ROWS];
+        CHECK(bincp_count_rows(type, scores, ROWS, (size_t)m, threshold, counts) == 0);
+        long wrong = 0;
+        for (ptrdiff_t row = 0; row < ROWS; row++) {
+            int32_t count = 0;
+            for (ptrdiff_t k = 0; k < m; k++)
+                count += load(type, scores + (row * m + k) * size) >= t;
+            wrong += counts[row] != count;
+        }
+        CHECK(wrong == 0);
+    }
+    for (ptrdiff_t n = 1; n <= WIDEST; n += n < 70 ? 1 : 53) {
+        const ptrdiff_t layouts[][2] = {{size, n * size}, {-size, n * size}, {0, size}, {size, 0}};
+        for (int i = 0; i < 4; i++) {
+            const char *first = scores + (i == 1 ? (n - 1) * size : 0);
+            check_rows(type, first, n, 37, layouts[i][0], layouts[i][1], threshold);
+        }
+    }
+    for (ptrdiff_t m = 30; m <= 70; m++) /* a score between two rows */
+        check_rows(type, scores, ROWS, m, (m + 1) * size, size, threshold);
+    free(scores);
+    free(threshold);
+}
+
+/* Axes that repeat rows, before and behind an axis that does not, and no samples in a reversed row. */
+static void check_repeats(bincp_score_type type)
+{
+    enum { A = 3, B = 4, M = 5 };
+    const ptrdiff_t size = SIZES[type], shape[2] = {A, B}, count_strides[2] = {4 * B, 4};
+    const ptrdiff_t zeros[2] = {0, 0}, steps[][2] = {{0, M}, {M, 0}, {0, 0}, {M, B * M}};
+    char *scores = allocate(size * (A + 1) * B * M), *threshold = allocate(size);
+    for (ptrdiff_t i = 0; i < (A + 1) * B * M; i++)
+        store_random(type, scores + i * size);
+    store_random(type, threshold);
+    for (int i = 0; i < 4; i++)
+        for (ptrdiff_t m = 0; m <= M; m += M) {
+            const ptrdiff_t strides[2] = {steps[i][0] * size, steps[i][1] * size};
+            const int reversed = m == 0;
+            int32_t counts[A * B];
+            const bincp_count_task task = {
+                .type = type,
+                .n_axes = 2,
+                .shape = shape,
+                .n_samples = m,
+                .scores = scores,
+                .score_strides = strides,
+                .sample_stride = reversed ? -size : size,
+                .thresholds = threshold,
+                .threshold_strides = zeros,
+            };
+            CHECK(bincp_count(&task, counts, count_strides) == 0);
+            long wrong = 0;
+            for (ptrdiff_t row = 0; row < A * B; row++) {
+                const char *first = scores + row / B * strides[0] + row % B * strides[1];
+                int32_t count = 0;
+                for (ptrdiff_t k = 0; k < m; k++)
+                    count += load(type, first + k * size) >= load(type, threshold);
+                wrong += counts[row] != count;
+            }
+            CHECK(wrong == 0);
+        }
+    free(scores);
+    free(threshold);
+}
+
 int main(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -241,6 +348,8 @@ int main(void)
         check_array(type, 1, 2048, 40);
         check_array(type, 3, 1, 5000);
         check_long(type);
+        check_layouts(type);
+        check_repeats(type);
     }
     return report("count");
 }

@@ -169,6 +169,42 @@ static void test_root_is_on_its_side_whatever_the_derivatives(void)
     }
 }
 
+/* A shift by the whole range, or by half of it, to the last bits: nothing is left beyond. */
+static void test_ends_of_the_range(void)
+{
+    const double half = PI * PI / 3.0;
+    for (int units = -40; units <= 40; ++units) {
+        const double near = half * (1.0 + units * DBL_EPSILON / 2);
+        const double shifts_here[] = {near, 2.0 * near, near * (1.0 + 1e-8 * units)};
+        for (size_t i = 0; i < LENGTH(shifts_here); ++i) {
+            check_at(bincp_half_power_lower, bincp_half_power_upper, &shifts_here[i],
+                     shifts_here[i], 1.0);
+        }
+        CHECK(bincp_half_power_lower(0.5, &near) <= 1e-12);
+        CHECK(bincp_half_power_upper(0.5, &near) >= 1.0 - 1e-12);
+    }
+}
+
+/* Far out all the mass is inside, and at the centre nothing is. */
+static void test_ends_of_the_curves(void)
+{
+    const curve far = bincp_half_power_log_mass(60.0, NULL);
+    CHECK(fabs(far.value) <= far.error && far.slope >= 0.0);
+    const curve centre = bincp_half_power_log_position(0.0, NULL);
+    const curve near = bincp_half_power_log_position(1e-12, NULL);
+    CHECK(fabs(centre.value - near.value) <= 2e-12 + centre.error + near.error);
+    CHECK(fabs(centre.slope - near.slope) <= 1e-11);
+    for (int side = -1; side <= 1; side += 2) {
+        const double c = bincp_solve_tail(bincp_half_power_edge, NULL, 0.0, 0.0, 0.0, side);
+        CHECK(side < 0 ? c == 0.0 : c >= 0.0);
+        const double unsure = bincp_solve_tail(bincp_half_power_edge, NULL, 1.0, 0.5, 1.0, side);
+        const double there = bincp_half_power_edge(unsure, NULL).value;
+        CHECK(side < 0 ? there <= 0.5 : there >= 1.5);
+        const double from_nowhere = bincp_solve(bincp_half_power_edge, NULL, 1.0, 0.0, NAN, side);
+        CHECK(side < 0 ? from_nowhere == 0.0 : from_nowhere == INFINITY);
+    }
+}
+
 int main(void)
 {
     test_bare_shifts();
@@ -178,5 +214,7 @@ int main(void)
     test_values();
     test_curves();
     test_root_is_on_its_side_whatever_the_derivatives();
+    test_ends_of_the_range();
+    test_ends_of_the_curves();
     return report("location");
 }

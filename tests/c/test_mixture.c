@@ -201,10 +201,25 @@ static void test_ends(void)
     CHECK(bincp_point_envelope(all, all, 2, 0.1).value >= 1.0);
 }
 
+/* What is no probability has no value. */
+static void test_values_that_are_no_probability(void)
+{
+    const double p[] = {0.5, 1.5, NAN, 0.5, 0.5}, q[] = {0.5, 0.5, 0.5, -0.5, NAN};
+    const double w[] = {0.0, 0.25, 1.0};
+    double missed[5], means[5];
+    bincp_failures(1, 2, p, q, 5, missed);
+    bincp_binomial_means(w, 2, p, q, 5, means);
+    CHECK(fabs(missed[0] - 0.25) <= 1e-15 && fabs(means[0] - 0.375) <= 1e-15);
+    for (int i = 1; i < 5; i++) {
+        CHECK(isnan(missed[i]) && isnan(means[i]));
+    }
+}
+
 int main(void)
 {
     test_failures_and_means();
     test_envelopes();
     test_ends();
+    test_values_that_are_no_probability();
     return report("mixture");
 }

@@ -268,6 +268,15 @@ static void test_grid(void)
     static float longest[LONGEST], rounded[LONGEST];
     bincp_noise_grid_f32(table, 255, KEY, LONGEST, NULL, longest);
     bincp_noise_off_grid_f32(table, 255, 64.0, KEY, LONGEST, NULL, rounded);
+    double wide_longest[LONGEST];
+    bincp_noise_grid_f64(table, 255, KEY, LONGEST, NULL, wide_longest);
+    for (size_t j = 0; j < LONGEST; j++) {
+        CHECK((float)wide_longest[j] == longest[j]);
+    }
+    bincp_noise_off_grid_f64(table, 255, 64.0, KEY, LONGEST, NULL, wide_longest);
+    for (size_t j = 0; j < LONGEST; j++) {
+        CHECK((float)wide_longest[j] == rounded[j]);
+    }
     for (size_t n = 1; n <= LONGEST; n++) {
         int32_t *k = calloc(n, sizeof *k);
         float *out = malloc(n * sizeof *out), *x = calloc(n, sizeof *x);
@@ -292,6 +301,171 @@ static void test_grid(void)
     }
 }
 
+/* Word number `which` of an element: the definition, by the function that is checked against published
+ * values. */
+static uint32_t word_of(uint32_t stream, size_t element, int which)
+{
+    static const uint32_t streams[] = {0, PHILOX_SECOND, PHILOX_THIRD, PHILOX_THIRD | PHILOX_SECOND};
+    const uint32_t counter[4]
+        = {(uint32_t)(element / 64 * 16 + element % 16), KEY.draw, (uint32_t)KEY.id,
+           (stream | streams[which]) << 24 | (uint32_t)(KEY.id >> 32)};
+    const uint32_t seed[2] = {(uint32_t)KEY.seed, (uint32_t)(KEY.seed >> 32)};
+    uint32_t out[4];
+    bincp_philox4x32(counter, seed, out);
+    return out[element % 64 / 16];
+}
+
+/* The random number of an element is its first two words. */
+static void test_numbers_of_elements(void)
+{
+    enum { N = 300, FIRST = 128 };
+    uint64_t numbers[N];
+    bincp_noise_words(KEY, FIRST, N, numbers);
+    for (size_t j = 0; j < N; j++) {
+        CHECK(numbers[j] >> 32 == word_of(KEY.stream, FIRST + j, 0));
+        CHECK((uint32_t)numbers[j] == word_of(KEY.stream, FIRST + j, 1));
+    }
+}
+
+/* Probabilities whose first word, or first two, are those of an element: later words decide. */
+static void test_flips_at_ties(void)
+{
+    enum { N = 8192 };
+    static float zeros[N], ones[N], flips[N];
+    int second = 0, third = 0;
+    for (size_t j = 0; j < N; j++) {
+        ones[j] = 1;
+    }
+    for (size_t j = 0; j < N; j++) {
+        const uint32_t high = word_of(KEY.stream, j, 0), low = word_of(KEY.stream, j, 1);
+        const uint64_t both = (uint64_t)high << 32 | low;
+        if (j >= 64 && both % 2048 != 0) {
+            continue; /* it has no double of its own */
+        }
+        const double p = (double)(both >> 11) * 0x1p-53;
+        const int below = both < both >> 11 << 11;
+        bincp_noise_flip_f32(p, 1.0, KEY, j + 1, zeros, flips); /* the number of p ends in zeros */
+        CHECK(flips[j] == (float)below);
+        bincp_noise_flip_f32(0.0, fmin(p + 0x1p-53, 1.0), KEY, j + 1, ones, flips);
+        CHECK(flips[j] == 0.0f);
+        second += both % 2048 != 0;
+        third += both % 2048 == 0;
+    }
+    CHECK(second > 0 && third > 0);
+}
+
+/* Entries that agree with an element in the first word, and in as many of the other three. */
+static void test_grid_at_ties(void)
+{
+    enum { N = 64, BITS = 2, MASK = 3 };
+    static const uint32_t streams[] = {0, 0x40, 0x80, 0xC0};
+    static const int32_t zeros[N];
+    for (size_t j = 0; j < N; j++) {
+        uint32_t entry[MASK + 1] = {0}, low[3 * (MASK + 1)] = {0}, number[4];
+        for (int part = 0; part < 4; part++) {
+            number[part] = word_of(KEY.stream | streams[part], j, 0);
+        }
+        const uint32_t column = number[0] & MASK, other = MASK - column;
+        entry[column] = (number[0] & ~(uint32_t)MASK) | other;
+        for (int equal = 0; equal <= 3; equal++) { /* words after the first that are equal */
+            for (int more = 0; more <= (equal < 3); more++) {
+                double out[N];
+                for (int part = 0; part < 3; part++) {
+                    low[3 * column + (uint32_t)part] = number[part + 1];
+                }
+                if (equal < 3) { /* it does not wrap around for these numbers */
+                    low[3 * column + (uint32_t)equal] += more ? 1 : UINT32_MAX;
+                }
+                const bincp_grid_table table = {entry, low, BITS, 0};
+                bincp_noise_grid_f64(table, 1, KEY, N, zeros, out);
+                CHECK(out[j] == (double)(more ? column : other)); /* below the threshold, or not */
+            }
+        }
+    }
+}
+
+/* The integral of exp(a t - b t^2) over (0, F), by Simpson's rule. */
+static long double area(long double a, long double b, long double F)
+{
+    enum { PARTS = 2000 };
+    long double sum = 0;
+    for (int i = 0; i <= PARTS; i++) {
+        const long double t = F * i / PARTS;
+        sum += expl(a * t - b * t * t) * (i == 0 || i == PARTS ? 1 : i % 2 ? 4 : 2);
+    }
+    return sum * F / PARTS / 3;
+}
+
+/* Inputs between two points of the grid go up with the stated probability, in both directions, and the
+ * number that decides has the bits of two words. */
+static void test_off_the_grid(void)
+{
+    enum { N = 3000, BITS = 5 };
+    static double x[N], out[N], q[N];
+    static int32_t zeros[N];
+    uint32_t entry[1 << BITS], low[3 << BITS] = {0};
+    for (uint32_t column = 0; column < 1 << BITS; column++) {
+        entry[column] = UINT32_C(0xFFFFFFE0) | column; /* each point as often as any other */
+    }
+    const bincp_grid_table table = {entry, low, BITS, 1 << (BITS - 1)};
+    const double s = 4.0;
+    for (size_t j = 0; j < N; j++) {
+        x[j] = ((double)(j % 7) - 3 + ((double)(j % 101) - 50) / 101) / 8;
+    }
+    bincp_noise_grid_f64(table, 1, KEY, N, zeros, q);
+    bincp_noise_off_grid_f64(table, 8, s, KEY, N, x, out);
+    size_t steps = 0, wrong = 0;
+    for (size_t j = 0; j < N; j++) {
+        const double point = nearbyint(8 * x[j]), rest = 8 * x[j] - point;
+        const long double b = 0.5L / (s * s), a = ((rest < 0 ? -q[j] : q[j]) + 0.5L) * 2 * b;
+        const uint32_t stream = KEY.stream | 0x30, last = KEY.stream | 0x20;
+        const double u = ((double)word_of(stream, j, 0) * 0x1p21 +
+                          (double)(word_of(last, j, 0) >> 11)) * 0x1p-53;
+        const int step = (long double)u < area(a, b, fabs(rest)) / area(a, b, 1);
+        wrong += out[j] * 8 != point + q[j] + (rest < 0 ? -step : step);
+        steps += (size_t)step;
+    }
+    CHECK(wrong == 0);
+    CHECK(steps > N / 10 && steps < N / 2);
+}
+
+/* Numbers below 2^32 - 2 of which the first two words decide nothing, where the other two add one and
+ * where they do not: they were searched for, and floor(u n) computed with long integers. */
+static void test_choices_of_four_words(void)
+{
+    static const struct {
+        uint32_t draw;
+        int element;
+        double choice;
+    } cases[] = {{12045532, 8, 1198975800}, {41324465, 11, 3163127143}};
+    for (int i = 0; i < 2; i++) {
+        const bincp_noise_key key = {1, 0, cases[i].draw, BINCP_STREAM_TEST};
+        double out[64];
+        bincp_noise_categorical_f64(UINT32_MAX, 1.0, 1.0, key, 64, NULL, out);
+        CHECK(out[cases[i].element] == cases[i].choice + 1); /* it changes from 0 */
+    }
+}
+
+/* What is no category stays as it is, though its coin says that it changes. */
+static void test_no_categories(void)
+{
+    enum { N = 4 };
+    const double wide[N] = {-1, 5, NAN, 1e300};
+    const float x[N] = {-1, 5, NAN, 1e30f};
+    double wide_out[N];
+    float out[N];
+    bincp_noise_categorical_f64(5, 1.0, 1.0, KEY, N, wide, wide_out);
+    bincp_noise_categorical_f32(5, 1.0, 1.0, KEY, N, x, out);
+    CHECK(memcmp(wide, wide_out, sizeof wide) == 0);
+    CHECK(memcmp(x, out, sizeof x) == 0);
+    double noise[N];
+    bincp_noise_add_f64(BINCP_NOISE_UNIFORM, 0.5f, KEY, N, NULL, noise);
+    bincp_noise_add_f32(BINCP_NOISE_UNIFORM, 0.5f, KEY, N, NULL, out);
+    for (int j = 0; j < N; j++) {
+        CHECK(noise[j] == (double)out[j]);
+    }
+}
+
 int main(void)
 {
     test_philox();
@@ -305,5 +479,11 @@ int main(void)
     test_grid();
     test_categories();
     test_null_is_zeros();
+    test_numbers_of_elements();
+    test_flips_at_ties();
+    test_grid_at_ties();
+    test_off_the_grid();
+    test_choices_of_four_words();
+    test_no_categories();
     return report("noise");
 }

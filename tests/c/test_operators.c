@@ -401,6 +401,186 @@ static void test_steps(void)
     }
 }
 
+/* ---- arrays ------------------------------------------------------------------------------------- */
+
+static int same(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
+}
+
+/* An array of n probabilities, with numbers that are none in it or without, has the bits of single
+ * values. */
+static void check_array(const bincp_operator *op, size_t n, int with_ends)
+{
+    static const double ends[] = {0.0, 1.0, NAN, -TRUE_MIN, 1.0 + DBL_EPSILON, INFINITY, -0.0};
+    double *const p = doubles(n), *const low = doubles(n), *const high = doubles(n);
+    for (size_t i = 0; i < n; ++i) {
+        p[i] = ((double)i + 0.5) / (double)n;
+        if (with_ends && i % 50 < LENGTH(ends)) {
+            p[i] = ends[i % 50];
+        }
+    }
+    bincp_lower_fill(op, p, n, low);
+    bincp_upper_fill(op, p, n, high);
+    for (size_t i = 0; i < n; ++i) {
+        CHECK(same(low[i], op->lower(p[i], op->params)));
+        CHECK(same(high[i], op->upper(p[i], op->params)));
+        CHECK(isnan(low[i]) == !(p[i] >= 0.0 && p[i] <= 1.0) && isnan(low[i]) == isnan(high[i]));
+    }
+    free(p);
+    free(low);
+    free(high);
+}
+
+static void test_arrays(void)
+{
+    static const double shifts[] = {0.0, TRUE_MIN, 0.01, 0.7, 3.0, 50.0, INFINITY};
+    static const double pairs[][2] = {{0.0, 0.0}, {1.0, 0.2}, {0.2, 1.0}, {0.3, 0.12}};
+    static const bincp_steps steps[] = {{1.0, 0.0}, {1.0, 1.0}, {255.0, 3.0}, {0x1p50, 12345.0}};
+    static const bincp_builtin kinds[] = {BINCP_GAUSSIAN, BINCP_UNIFORM, BINCP_LAPLACE,
+                                          BINCP_HALF_POWER};
+    enum { OPERATORS = 4 * 7 + 4 + 4 };
+    bincp_operator ops[OPERATORS];
+    size_t n_ops = 0;
+    for (size_t i = 0; i < LENGTH(kinds); ++i) {
+        for (size_t j = 0; j < LENGTH(shifts); ++j) {
+            ops[n_ops++] = bincp_operator_make(kinds[i], &shifts[j]);
+        }
+    }
+    for (size_t i = 0; i < 4; ++i) {
+        ops[n_ops++] = bincp_operator_make(BINCP_LAPLACE_UNIFORM, pairs[i]);
+        ops[n_ops++] = bincp_operator_make(BINCP_STEPS, &steps[i]);
+    }
+    CHECK(n_ops == OPERATORS);
+    for (size_t i = 0; i < n_ops; ++i) {
+        for (int with_ends = 0; with_ends < 2; ++with_ends) {
+            check_array(&ops[i], 0, with_ends);
+            check_array(&ops[i], 7, with_ends);
+            check_array(&ops[i], 1300, with_ends); /* more than two chunks */
+            static const double deltas[] = {0.0, 1e-17, 0.05, 1.0};
+            for (size_t j = 0; j < LENGTH(deltas); ++j) {
+                const bincp_charge charge = {ops[i], deltas[j]};
+                const bincp_operator charged = bincp_operator_charged(&charge);
+                check_array(&charged, 1300, with_ends);
+            }
+        }
+    }
+}
+
+/* The bound of the law at the probability that is left, less the charge: for the shift of uniform noise
+ * p - 2 delta - shift, to three roundings. */
+static void test_charges(void)
+{
+    static const double deltas[] = {0.0, 1e-12, 0.05, 0.4};
+    const double shift = 0.1;
+    const double unit = DBL_EPSILON / 2;
+    for (size_t i = 0; i < LENGTH(deltas); ++i) {
+        const bincp_charge charge = {bincp_operator_make(BINCP_UNIFORM, &shift), deltas[i]};
+        const bincp_operator op = bincp_operator_charged(&charge);
+        CHECK(strcmp(op.name, "uniform") == 0);
+        for (size_t j = 0; j < LENGTH(grid); ++j) {
+            const double p = grid[j], moved = shift + 2 * deltas[i];
+            const double low = op.lower(p, op.params), high = op.upper(p, op.params);
+            CHECK(low <= fmax(p - moved, 0.0) + unit && low >= fmax(p - moved - 8 * unit, 0.0));
+            CHECK(high >= fmin(p + moved, 1.0) - unit && high <= fmin(p + moved + 8 * unit, 1.0));
+        }
+    }
+}
+
+static double beyond(double p, const void *params)
+{
+    return p + *(const double *)params;
+}
+
+/* What an operator from outside returns is not taken for a bound where it is none. */
+static void test_bounds_that_are_none(void)
+{
+    const double two = 2.0;
+    const bincp_operator outside = {.abi_version = BINCP_ABI_VERSION,
+                                    .struct_size = sizeof(bincp_operator),
+                                    .name = "outside",
+                                    .lower = beyond,
+                                    .upper = beyond,
+                                    .params = &two};
+    const bincp_charge charge = {outside, 0.01};
+    const bincp_operator op = bincp_operator_charged(&charge);
+    CHECK(isnan(op.lower(0.5, op.params)) && isnan(op.upper(0.5, op.params)));
+    check_array(&op, 0, 0);
+    const double shift = 0.5, nothing = NAN;
+    CHECK(isnan(bincp_generalised_inverse(beyond, &nothing, 0.5)));
+    CHECK(isnan(bincp_generalised_inverse(charge.of.lower, &two, NAN)));
+    CHECK(isnan(bincp_generalised_inverse(bincp_laplace_lower, &shift, 1.5)));
+    CHECK(isnan(bincp_generalised_inverse(bincp_laplace_lower, &shift, -0.5)));
+}
+
+/* An order that points beyond the probabilities writes nothing there. */
+static void test_orders_beyond_the_end(void)
+{
+    const double p[] = {0.25, 0.75};
+    const uint32_t order[] = {2, 0};
+    double *const out = doubles(2);
+    double *const workspace = doubles(bincp_sparse_grid_workspace(0, 0, 2));
+    out[0] = out[1] = -7.0;
+    bincp_sparse_grid(0, 0, 0.1, 0.2, p, order, 2, out, workspace);
+    CHECK(out[0] <= 0.75 && out[0] > 0.75 - 1e-12 && out[1] == -7.0);
+    free(out);
+    free(workspace);
+}
+
+/* Probabilities of which the first or the last is none are not taken for ordered ones. */
+static void test_order_of_probabilities(void)
+{
+    static const double clean[] = {0.6, 0.4}, perturbed[] = {0.4, 0.6};
+    static const double rows[][3] = {{-0.5, 0.2, 0.3}, {0.1, 0.2, 1.5}, {NAN, 0.2, 0.3},
+                                     {0.1, 0.2, NAN},  {0.3, 0.2, 0.1}, {0.1, 0.2, 0.3}};
+    double *const storage = doubles(bincp_regions_size(2));
+    const bincp_regions regions = make(clean, perturbed, 2, 0.0, 0.0, storage);
+    for (size_t i = 0; i < LENGTH(rows); ++i) {
+        double out[3];
+        bincp_regions_lower_fill(&regions, rows[i], 3, out);
+        for (size_t j = 0; j < 3; ++j) {
+            const double p = rows[i][j];
+            CHECK(p >= 0.0 && p <= 1.0 ? out[j] == bincp_regions_lower(&regions, p) : isnan(out[j]));
+        }
+    }
+    bincp_regions_lower_fill(&regions, rows[0], 0, NULL);
+    free(storage);
+}
+
+/* Masses of which one is none, as where they were overwritten: the knots do not fall. */
+static void test_masses_that_are_none(void)
+{
+    static const double clean[] = {0.6, -0.1, 0.5}, perturbed[] = {0.2, -0.1, 0.9};
+    double *const storage = doubles(bincp_regions_size(3));
+    const bincp_regions regions = make(clean, perturbed, 3, 0.0, 0.0, storage);
+    double before = 0.0, above = 0.0;
+    for (size_t i = 0; i <= 100; ++i) {
+        const double low = bincp_regions_lower(&regions, (double)i / 100);
+        const double high = bincp_regions_upper(&regions, (double)i / 100);
+        CHECK(low >= before && low <= (double)i / 100);
+        CHECK(high >= above && high >= (double)i / 100);
+        before = low;
+        above = high;
+    }
+    free(storage);
+}
+
+/* Masses that underflow stay positive: a region that can happen can be filled. */
+static void test_masses_that_underflow(void)
+{
+    enum { FLIPS = 5 };
+    double clean[FLIPS + 1], perturbed[FLIPS + 1], workspace[2 * (FLIPS + 2)];
+    bincp_sparse_masses(FLIPS, 0, 1e-300, 0.5, clean, perturbed, workspace);
+    for (size_t i = 0; i <= FLIPS; ++i) {
+        CHECK(clean[i] > 0.0 && perturbed[i] > 0.0);
+    }
+}
+
+static void test_far_tails(void)
+{
+    CHECK(bincp_normal_tail(-41.0) == 0.0 && bincp_normal_tail(-INFINITY) == 0.0);
+}
+
 int main(void)
 {
     test_quantile();
@@ -415,5 +595,13 @@ int main(void)
     test_direction();
     test_operators();
     test_steps();
+    test_arrays();
+    test_charges();
+    test_bounds_that_are_none();
+    test_orders_beyond_the_end();
+    test_order_of_probabilities();
+    test_masses_that_are_none();
+    test_masses_that_underflow();
+    test_far_tails();
     return report("operators");
 }

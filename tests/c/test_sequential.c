@@ -173,6 +173,62 @@ static void test_rules_of_their_own(const bincp_sequential_rule own[3])
     free(exits);
 }
 
+/* Rows are played up to the first whose input is none, or has no draw left. */
+static void test_inputs_that_are_none(void)
+{
+    const bincp_sequential_rule rule = make_rule(4, 100.0);
+    const bincp_sequential_rules rules = {rule.accept, rule.reject, M, 1};
+    const unsigned char hits[3] = {1, 1, 1};
+    const int64_t inputs[][3] = {{0, 2, 0}, {0, -1, 0}, {0, INT64_MAX, 0}, {0, 1, 0}, {1, 0, 0}};
+    const int32_t drawn[][2] = {{0, 0}, {0, 0}, {0, 0}, {0, M}, {-1, 0}};
+    const size_t played[] = {1, 1, 1, 1, 0};
+    for (int i = 0; i < 5; i++) {
+        int32_t draws[2], counts[2] = {0, 0}, exits[2] = {-1, -1};
+        memcpy(draws, drawn[i], sizeof draws);
+        if (i == 4) { /* an input whose number of draws was overwritten */
+            draws[1] = -1;
+        }
+        const bincp_sequential_state state = {2, 1, draws, counts, exits};
+        CHECK(bincp_sequential_replay(&rules, &state, hits, inputs[i], 3) == played[i]);
+        CHECK(counts[0] == (i < 4) && counts[1] == 0);
+    }
+    free_rule(rule);
+}
+
+/* One rule for all labels decides as each label on its own. */
+static void test_decisions_of_one_rule(const bincp_sequential_rule *rule)
+{
+    const bincp_sequential_rules common = {rule->accept, rule->reject, M, 1};
+    static unsigned char hits[(1 << M) * M], accepted[1 << M];
+    for (unsigned path = 0; path < 1u << M; path++) {
+        for (unsigned l = 0; l < M; l++) {
+            hits[path * M + l] = (unsigned char)(path >> l & 1);
+        }
+    }
+    bincp_sequential_decide(&common, hits, 1 << (M - 2), 4, accepted);
+    int wrong = 0;
+    for (unsigned path = 0; path < 1u << M; path++) {
+        int exit, count;
+        wrong += accepted[path] != play(rule, path, &exit, &count);
+    }
+    CHECK(wrong == 0);
+}
+
+/* Boundaries that do not meet leave labels without a decision. */
+static void test_boundaries_that_do_not_meet(void)
+{
+    int32_t accept[M + 1], reject[M + 1];
+    for (int l = 0; l <= M; l++) {
+        accept[l] = M;
+        reject[l] = -1;
+    }
+    const bincp_sequential_rule rule = {accept, reject, M};
+    const double p = 0.5, q = 0.5;
+    double scratch[BINCP_SEQUENTIAL_SCRATCH(M)], refused, accepted, draws;
+    bincp_sequential_exits(&rule, &p, &q, 1, scratch, &refused, &accepted, &draws);
+    CHECK(refused == 0.0 && accepted == 0x1p-9 && draws == M);
+}
+
 int main(void)
 {
     const bincp_sequential_rule own[] = {make_rule(0, 1.0), make_rule(4, 1.5), make_rule(M, 100.0)};
@@ -186,8 +242,11 @@ int main(void)
             const bincp_sequential_rule rule = make_rule(k, spreads[i]);
             test_exits(&rule);
             test_replay(&rule);
+            test_decisions_of_one_rule(&rule);
             free_rule(rule);
         }
     }
+    test_inputs_that_are_none();
+    test_boundaries_that_do_not_meet();
     return report("sequential");
 }

@@ -53,9 +53,43 @@ static void test_sweep(void)
     CHECK(bincp_mark_empty(&missing, &zero, 1) == 1);
 }
 
+static void test_unions(void)
+{
+    /* At least one of [0, 2], [1, 3] and [7, 7], and at least two of them. */
+    const double left[] = {0.0, 1.0, 7.0}, right[] = {2.0, 3.0, 7.0};
+    double starts[3], stops[3];
+    int64_t offsets[2];
+    CHECK(bincp_sweep(left, right, 1, 3, 1, starts, stops, offsets) == 2);
+    CHECK(starts[0] == 0.0 && stops[0] == 3.0 && starts[1] == 7.0 && stops[1] == 7.0);
+    CHECK(bincp_sweep(left, right, 1, 3, 2, starts, stops, offsets) == 1);
+    CHECK(starts[0] == 1.0 && stops[0] == 2.0);
+    double point[] = {7.0, -INFINITY, INFINITY}, same[] = {7.0, -INFINITY, INFINITY};
+    CHECK(bincp_mark_empty(point, same, 3) == 0);
+    CHECK(point[0] == 7.0 && same[0] == 7.0 && point[1] == INFINITY && same[1] == INFINITY);
+}
+
+/* Without a scale it is 1. */
+static void test_no_scale(void)
+{
+    const double low[] = {-1.0, 0.5}, high[] = {2.0, 0.25}, y[] = {0.5, 0.5}, ones[] = {1.0, 1.0};
+    double scores[2], same[2], left[2], right[2], left_too[2], right_too[2];
+    bincp_interval_scores(low, high, NULL, y, 2, 1, scores);
+    bincp_interval_scores(low, high, ones, y, 2, 1, same);
+    CHECK(scores[0] == 1.5 && scores[1] == -0.25);
+    CHECK(scores[0] == same[0] && scores[1] == same[1]);
+    bincp_interval_ends(low, high, NULL, 0.5, 2, left, right);
+    bincp_interval_ends(low, high, ones, 0.5, 2, left_too, right_too);
+    CHECK(left[0] == -0.5 && right[0] == 1.5);
+    for (int i = 0; i < 2; i++) {
+        CHECK(left[i] == left_too[i] && right[i] == right_too[i]);
+    }
+}
+
 int main(void)
 {
     test_ends();
     test_sweep();
+    test_unions();
+    test_no_scale();
     return report("sweep");
 }

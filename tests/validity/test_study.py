@@ -4,7 +4,9 @@ import dataclasses
 import gzip
 import io
 import json
+import re
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from benchmarks import risk  # noqa: E402
 from benchmarks.study import attacked, data, departures, evaluation, networks, scores  # noqa: E402
 
 N_NODES, N_ATTRIBUTES = 60, 40
+REPORTS = Path(scores.__file__).parent
 
 
 def images(n_train=512, n_held_out=40, size=8):
@@ -292,13 +295,40 @@ def test_report_on_a_small_cache(toy):
     from benchmarks.study import report
 
     cache = toy[0]
-    report.main(["--cache", str(cache), "--splits", "2", "--out", str(cache / "out.md")])
-    text = (cache / "out.md").read_text()
+    report.main(["--cache", str(cache), "--splits", "2", "--out", str(cache / "out")])
+    text = (cache / "out" / "TABLES.md").read_text()
     assert "| mixture, early | 64 | 32 |" in text
     assert "0.900 smoothed" in text
     assert "1024" not in text  # draws that the cache lacks
-    with Image.open(cache / "plots" / "passes.png") as picture:
+    with Image.open(cache / "out" / "plots" / "passes.png") as picture:
         assert picture.size[0] > 400
+
+    stored = json.loads((cache / "out" / "sizes.json").read_text())
+    (problem,) = stored["problems"]
+    size, passes = {}, {}
+    for row in problem["rows"]:
+        if row["m_test"] in (1, 16, 64):
+            key = row["method"], row["m"], row["m_test"]
+            size[key], passes[key] = row["size"][1], row["passes"][1]
+    one, paper = size["RCP1", 1, 1], size["Clopper-Pearson, paper", 64, 64]
+    own = ("mixture, early", 64, 16)
+    shown = [f"{one:.2f} @ 1", f"{paper:.2f} @ 64", f"{size[own]:.2f} @ {passes[own]:.1f}"]
+    page = (cache / "out" / "RESULTS.md").read_text()
+    assert all(f"| {cell} |" in page for cell in shown)
+    assert f"than the paper's rule on {int(size[own] < paper)} of 1 tasks" in page
+    assert f"for {64 / passes[own]:.0f} to {64 / passes[own]:.0f} times fewer" in page
+    assert len(page.splitlines()) < 40
+    for link in re.findall(r"\]\(([^)]*)\)", page):
+        assert (cache / "out" / link).exists() or (REPORTS / link).exists(), link
+
+
+def test_stored_figures_are_those_of_the_pages():
+    """The picture, the page and the tables of the study are made of `sizes.json`."""
+    from benchmarks.study import report
+
+    stored = json.loads((REPORTS / "sizes.json").read_text())
+    assert (REPORTS / "RESULTS.md").read_text() == report.page(stored)
+    assert (REPORTS / "TABLES.md").read_text() == report.tables(stored)
 
 
 def test_early_on_a_small_cache(toy, monkeypatch):

@@ -17,9 +17,10 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from bincp.sampling import _inputs
+from bincp.sampling._graphs import Nodes
 from bincp.sampling._inputs import Key
 from bincp.sampling._jobs import host_inputs
-from bincp.sampling._run._data import Rows
+from bincp.sampling._run._data import NO_NODES, Rows
 from bincp.sampling._run._layout import Layout
 from bincp.sampling._run._manifest import Manifest
 from bincp.sampling._run._parts import DamagedError, Part, read_part, write_part
@@ -203,6 +204,8 @@ def _end(folder: Path, manifest: Manifest, n: int) -> None:
 def _rows_of(batches: Iterable[_inputs.Piece]) -> Iterator[Rows]:
     """Yield batches as arrays of their own, but for those that are empty."""
     for given, labels in batches:
+        if isinstance(given, Nodes):
+            raise TypeError(NO_NODES)
         inputs = host_inputs(given)
         if inputs.ndim < 2:
             raise ValueError(f"`x` must yield batches of shape (b, ...), got {inputs.shape}")
