@@ -74,7 +74,8 @@ def test_without_a_stderr(monkeypatch, stderr):
     stream = Terminal()
     stream.close()
     monkeypatch.setattr(sys, "stderr", stream if stderr else None)
-    work(None)
+    with progress_bar(None, 3, "work", "step") as bar:
+        assert isinstance(bar, module._NoBar)
 
 
 def test_lines_stand_above_the_bar(monkeypatch):
