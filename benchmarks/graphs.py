@@ -73,23 +73,28 @@ class Attack:
     model: FieldNetwork
     task: data.Graph
     scheme: GraphFlip
+    ball: Flips = BALL
     n_draws: int = 32
 
     def by_gradient(self, target: int, label: int) -> Array:
         """Return attributes whose bits of the largest gradient are flipped."""
-        bits = self.task.attributes
-        gradient = np.zeros(bits.shape)
-        for batch in self._batches(bits, target):
+        field = np.flatnonzero(self._field(target))
+        bits = self.task.attributes[field]
+        total = torch.zeros(bits.shape, dtype=torch.float64)
+        for batch in self._batches(self.task.attributes, target):
             x = batch.x.requires_grad_()
             logits = self.model.of_embedded(batch, x @ self.model.network.embed.weight.T)
             logits[batch.target].softmax(1)[:, label].mean().backward()
-            np.add.at(gradient, batch.node.numpy(), x.grad.numpy())
-        attacked = bits.copy()
-        for value, number in ((1, BALL.deletions), (0, BALL.additions)):
+            rows = torch.from_numpy(np.searchsorted(field, batch.node.numpy()))
+            total.index_add_(0, rows, x.grad.double())
+        gradient, changed = total.numpy(), bits.copy()
+        for value, number in ((1, self.ball.deletions), (0, self.ball.additions)):
             # Deleting lowers the score by the gradient, adding raises it.
             loss = np.where(bits == value, gradient if value else -gradient, -np.inf)
             best = np.argsort(loss, axis=None)[::-1][:number]
-            attacked.flat[best[loss.flat[best] > 0]] = 1 - value
+            changed.flat[best[loss.flat[best] > 0]] = 1 - value
+        attacked = self.task.attributes.copy()
+        attacked[field] = changed
         return attacked
 
     def by_search(self, target: int, label: int, n_tries: int) -> Array:
@@ -100,7 +105,7 @@ class Attack:
         tried = [bits]
         for _ in range(n_tries):
             one = bits.copy()
-            for value, number in ((1, BALL.deletions), (0, BALL.additions)):
+            for value, number in ((1, self.ball.deletions), (0, self.ball.additions)):
                 row, column = np.nonzero(bits[field] == value)
                 chosen = rng.choice(len(row), min(number, len(row)), replace=False)
                 one[field[row[chosen]], column[chosen]] = 1 - value

@@ -36,7 +36,13 @@ Functions keep no state and may be called from any number of threads, as long as
 writes to their arrays meanwhile; where that is allowed, too, the notes of the function say so. The
 notes of each class say what threads may do with one object. Pictures (`plots`, and the ``plot``
 methods) are for one thread at a time, as matplotlib is.
+
+The logger ``bincp`` is told which rule a calibration chose, which parts of a run are there and
+which are made again, and at the level DEBUG where noise is drawn. Nothing is shown unless the
+program asks for it, as by ``logging.basicConfig(level=logging.INFO)``.
 """
+
+import logging as _logging
 
 from bincp._utils import interrupt as _interrupt  # noqa: F401  # isort: skip  # before the others
 
@@ -87,6 +93,8 @@ from bincp.intervals import (
     hoeffding_lower,
     hoeffding_upper,
 )
+
+_logging.getLogger(__name__).addHandler(_logging.NullHandler())
 
 __all__ = [
     "Audit",

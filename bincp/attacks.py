@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from bincp._models import ModelLike
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, where
+from bincp._utils.progress import check_progress, progress_bar
 from bincp._utils.validation import MAX_COUNT, check_integer, check_real, check_threshold
 from bincp.balls import L1, L2, Ball, Flips, Linf
 from bincp.noise._samplers import check_inputs
@@ -121,6 +122,7 @@ def pgd(
     temperature: float = 0.1,
     batch_size: int = 256,
     device: "torch.device | str | None" = None,
+    progress: bool | None = None,
 ) -> FloatArray:
     """Attack by projected gradient descent on the smoothed score of the true label.
 
@@ -159,7 +161,7 @@ def pgd(
         Width of the sigmoid, in units of the score, > 0.
     batch_size : int, optional
         Rows of a forward pass; an input takes `n_samples` rows, and at least one fits.
-    device : torch.device or str, optional
+    device, progress
         As in `bincp.sampling.sample_scores`.
 
     Returns
@@ -214,6 +216,7 @@ def pgd(
     if step_size is not None:
         length = check_real("step_size", step_size, low=0, open_low=True)
     goal = _Goal.checked(tau, temperature)
+    shown = check_progress(progress)
     job = _job(model, x, smoothing, n_samples, score, batch_size, seed, device)
     if job.x.dtype == np.uint8:
         raise ValueError("`x` must be float32 or float64 (use x / 255), got uint8")
@@ -225,19 +228,21 @@ def pgd(
     best: FloatArray = job.x.copy()
     lowest = np.full(len(best), np.inf)
     current, deltas = best.copy(), np.zeros(best.shape)
-    for step in range(n_steps + 1):
-        values, gradients = _smoothed(job, current, y, goal)
-        better = values < lowest
-        best[better], lowest[better] = current[better], values[better]
-        if step < n_steps:
-            if grid is None:
-                deltas = current.astype(np.float64) - job.x
-            moved = deltas - length * _steepest(gradients, norm_ball)
-            deltas = _projected(moved.reshape(len(moved), -1), norm_ball).reshape(job.x.shape)
-            if grid is None:
-                current = _placed(job.x, deltas, low, high)
-            else:  # steps shorter than those of the grid add up in `deltas`
-                current = _placed_on_grid(job.x, deltas, low, high, grid)
+    with progress_bar(shown, n_steps + 1, "attack", "step") as bar:
+        for step in range(n_steps + 1):
+            values, gradients = _smoothed(job, current, y, goal)
+            better = values < lowest
+            best[better], lowest[better] = current[better], values[better]
+            if step < n_steps:
+                if grid is None:
+                    deltas = current.astype(np.float64) - job.x
+                moved = deltas - length * _steepest(gradients, norm_ball)
+                deltas = _projected(moved.reshape(len(moved), -1), norm_ball).reshape(job.x.shape)
+                if grid is None:
+                    current = _placed(job.x, deltas, low, high)
+                else:  # steps shorter than those of the grid add up in `deltas`
+                    current = _placed_on_grid(job.x, deltas, low, high, grid)
+            bar.update()
     return best
 
 
@@ -256,6 +261,7 @@ def random_flips(
     temperature: float = 0.1,
     batch_size: int = 256,
     device: "torch.device | str | None" = None,
+    progress: bool | None = None,
 ) -> FloatArray:
     """Attack binary inputs by random search over the flips that the ball allows.
 
@@ -279,7 +285,7 @@ def random_flips(
         Number of tries for each input.
     score, tau, temperature
         As in `pgd`.
-    batch_size, device
+    batch_size, device, progress
         As in `bincp.sampling.sample_scores`.
 
     Returns
@@ -315,6 +321,7 @@ def random_flips(
         raise TypeError(f"`ball` must be Flips, got {ball!r}")
     n_steps = check_integer("steps", steps, low=1)
     goal = _Goal.checked(tau, temperature)
+    shown = check_progress(progress)
     job = _job(model, x, smoothing, n_samples, score, batch_size, seed, device)
     bad = (job.x != 0) & (job.x != 1)
     if bad.any():
@@ -325,13 +332,15 @@ def random_flips(
     flips = np.zeros_like(clean)  # the flips of the best point so far
     lowest = _values(job, job.x, y, goal)
     searches = [np.random.default_rng([job.seed, row]) for row in range(len(clean))]
-    for _ in range(n_steps):
-        tried = np.stack(
-            [_other_flips(*row, ball) for row in zip(searches, clean, flips, strict=True)]
-        )
-        values = _values(job, (clean ^ tried).astype(job.x.dtype).reshape(job.x.shape), y, goal)
-        better = values < lowest
-        flips[better], lowest[better] = tried[better], values[better]
+    with progress_bar(shown, n_steps, "attack", "try") as bar:
+        for _ in range(n_steps):
+            tried = np.stack(
+                [_other_flips(*row, ball) for row in zip(searches, clean, flips, strict=True)]
+            )
+            values = _values(job, (clean ^ tried).astype(job.x.dtype).reshape(job.x.shape), y, goal)
+            better = values < lowest
+            flips[better], lowest[better] = tried[better], values[better]
+            bar.update()
     changed: FloatArray = (clean ^ flips).astype(job.x.dtype)
     return changed.reshape(job.x.shape)
 

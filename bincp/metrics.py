@@ -29,6 +29,7 @@ __all__ = [
     "false_negative_rate",
     "singleton_rate",
     "size_stratified_coverage",
+    "unbounded_rate",
     "worst_slice_coverage",
 ]
 
@@ -75,26 +76,19 @@ def coverage(sets: ArrayLike | RealSets, labels: ArrayLike) -> float:
     >>> coverage(IntervalSets.from_ends([[0.0], [1.0]], [[2.0], [3.0]], 1), [2.0, 0.5])
     0.5
     """
-    if isinstance(sets, RealSets):
-        _check_some(sets)
-        if np.shape(labels) != sets.n_pieces.shape:
-            raise ValueError(
-                f"`labels` must have shape {sets.n_pieces.shape}, got {np.shape(labels)}"
-            )
-        return float(sets.contains(labels).mean())
-    return float(_covered(_as_sets(sets), labels).mean())
+    return float(_held(sets, labels).mean())
 
 
 def coverage_interval(
-    sets: ArrayLike, labels: ArrayLike, *, confidence: Level = 0.95
+    sets: ArrayLike | RealSets, labels: ArrayLike, *, confidence: Level = 0.95
 ) -> tuple[float, float]:
     """Return a confidence interval for the probability that a set holds the label of its point.
 
     Parameters
     ----------
-    sets : bool array (n, K)
-    labels : array-like (n,) of int
-        In [0, K).
+    sets : bool array (n, K) or IntervalSets
+    labels : array-like (n,) of int, or of finite real numbers with IntervalSets, or Run
+        As in `coverage`.
     confidence : int, float, str, Decimal or Fraction
         In (0, 1). Each end is wrong with probability (1 - confidence) / 2 at most.
 
@@ -124,7 +118,7 @@ def coverage_interval(
     >>> round(low, 4), high
     (0.9638, 1.0)
     """
-    covered = _covered(_as_sets(sets), labels)
+    covered = _held(sets, labels)
     return share_interval(int(covered.sum()), len(covered), check_level("confidence", confidence))
 
 
@@ -167,12 +161,13 @@ def average_width(sets: RealSets) -> float:
     Parameters
     ----------
     sets : IntervalSets
+        ``sets.hulls()`` for the mean width of the least intervals around them.
 
     Returns
     -------
     float
-        At least 0, in the units of the labels; infinite where a set is unbounded. An empty set has
-        the width 0.
+        At least 0, in the units of the labels; infinite where a set is unbounded, see
+        `unbounded_rate`. An empty set has the width 0.
 
     Raises
     ------
@@ -188,10 +183,34 @@ def average_width(sets: RealSets) -> float:
     >>> average_width(IntervalSets.from_ends([[0.0], [1.0]], [[2.0], [4.0]], 1))
     2.5
     """
-    if not isinstance(sets, RealSets):
-        raise TypeError(f"`sets` must be IntervalSets, got {type(sets).__name__}")
-    _check_some(sets)
-    return float(sets.widths().mean())
+    return float(_real_widths(sets).mean())
+
+
+def unbounded_rate(sets: RealSets) -> float:
+    """Return the share of the sets of real labels that have an infinite width.
+
+    Parameters
+    ----------
+    sets : IntervalSets
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `average_width`.
+
+    Examples
+    --------
+    >>> from bincp.metrics import unbounded_rate
+    >>> from bincp.regression import IntervalSets
+    >>> unbounded_rate(IntervalSets.from_ends([[0.0], [1.0]], [[float("inf")], [4.0]], 1))
+    0.5
+    """
+    return float(np.isinf(_real_widths(sets)).mean())
 
 
 def singleton_rate(sets: ArrayLike) -> float:
@@ -355,7 +374,7 @@ def false_negative_rate(sets: ArrayLike, labels: ArrayLike) -> npt.NDArray[np.fl
 
 
 def worst_slice_coverage(
-    sets: ArrayLike,
+    sets: ArrayLike | RealSets,
     labels: ArrayLike,
     features: ArrayLike,
     *,
@@ -373,9 +392,9 @@ def worst_slice_coverage(
 
     Parameters
     ----------
-    sets : bool array (n, K)
-    labels : array-like (n,) of int, or Run
-        In [0, K). Or a run of `bincp.sampling.run` that has labels.
+    sets : bool array (n, K) or IntervalSets
+    labels : array-like (n,) of int, or of finite real numbers with IntervalSets, or Run
+        As in `coverage`.
     features : array-like (n, d) of float
         Coordinates in which the slabs are made, such as inputs or embeddings; finite.
     delta : int, float, str, Decimal or Fraction
@@ -421,9 +440,8 @@ def worst_slice_coverage(
     >>> worst_slice_coverage(sets, np.zeros(1001, int), x, n_directions=1)
     0.0
     """
-    members = _as_sets(sets)
-    covered = _covered(members, labels)
-    x = _as_features(features, len(members))
+    covered = _held(sets, labels)
+    x = _as_features(features, len(covered))
     least_share = check_level("delta", delta, closed_high=True)
     share = as_fraction("held_out", held_out)
     if not 0 <= share < 1:
@@ -524,6 +542,23 @@ def _covered(members: npt.NDArray[np.bool_], labels: ArrayLike) -> npt.NDArray[n
     if y.shape != (len(members),):
         raise ValueError(f"`labels` must have shape {(len(members),)}, got {y.shape}")
     return members[np.arange(len(y)), y]
+
+
+def _held(sets: ArrayLike | RealSets, labels: ArrayLike) -> npt.NDArray[np.bool_]:
+    """Return which sets hold their label, for both kinds of sets."""
+    if not isinstance(sets, RealSets):
+        return _covered(_as_sets(sets), labels)
+    _check_some(sets)
+    if np.shape(labels) != sets.n_pieces.shape:
+        raise ValueError(f"`labels` must have shape {sets.n_pieces.shape}, got {np.shape(labels)}")
+    return sets.contains(labels)
+
+
+def _real_widths(sets: RealSets) -> npt.NDArray[np.float64]:
+    if not isinstance(sets, RealSets):
+        raise TypeError(f"`sets` must be IntervalSets, got {type(sets).__name__}")
+    _check_some(sets)
+    return sets.widths()
 
 
 def _check_some(sets: RealSets) -> None:

@@ -1,12 +1,13 @@
 """Pictures of certificates and sweeps; drawing needs matplotlib."""
 
 from collections.abc import Callable
+from itertools import cycle
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from bincp._utils.drawing import draw
+from bincp._utils.drawing import COLOURS, MARKERS, draw, finish
 from bincp.calibration import Sweep, SweepRow
 from bincp.certificates import Certificate, as_certificate
 from bincp.radii import certified_radius
@@ -56,11 +57,12 @@ def plot_bounds(certificate: Certificate, target: "str | PathLike[str] | Axes") 
 
     def fill(axes: "Axes") -> None:
         p = np.linspace(0, 1, 1001)
-        axes.plot(p, certificate.upper(p), label="upper: best case before the attack")
+        upper, lower = "upper: best case before the attack", "lower: worst case under attack"
+        axes.plot(p, certificate.upper(p), color=COLOURS[1], linestyle="--", label=upper)
         axes.plot(p, p, color="0.6", linestyle=":", label="no attack")
-        axes.plot(p, certificate.lower(p), label="lower: worst case under attack")
+        axes.plot(p, certificate.lower(p), color=COLOURS[0], label=lower)
         axes.set(xlabel="probability p", ylabel="certified bound")
-        axes.legend()
+        finish(axes)
 
     return draw(fill, target)
 
@@ -107,8 +109,9 @@ def plot_radius(
     radius = certified_radius(smoothing, ball, p, threshold=threshold)
 
     def fill(axes: "Axes") -> None:
-        axes.plot(p, np.maximum(radius, 0.0))
+        axes.plot(p, np.maximum(radius, 0.0), color=COLOURS[0])
         axes.set(xlabel="probability p", ylabel=f"largest radius with lower(p) >= {threshold:g}")
+        finish(axes)
 
     return draw(fill, target)
 
@@ -170,21 +173,23 @@ def plot_sweep(
             raise ValueError(f"`{name}` must be a number that each row has, got {wanted!r}")
 
     def fill(axes: "Axes") -> None:
-        for label, rows in _lines(sweep.rows, x).items():
+        lines = _lines(sweep.rows, x).items()
+        looks = zip(cycle(COLOURS), cycle(MARKERS), strict=False)
+        for (label, rows), (colour, marker) in zip(lines, looks, strict=False):
+            look: dict[str, Any] = {"color": colour, "marker": marker, "label": label}
             places = [_place(getattr(row, x)) for row in rows]
             values = np.array([getattr(row, y) for row in rows])
             if y == "coverage":
                 ends = np.array([[row.coverage_low, row.coverage_high] for row in rows], float).T
                 width = np.abs(ends - values)
-                axes.errorbar(places, values, yerr=width, fmt="o-", capsize=3, label=label)
+                axes.errorbar(places, values, yerr=width, capsize=3, **look)
             else:
-                axes.plot(places, values, "o-", label=label)
+                axes.plot(places, values, **look)
         if y == "coverage":
             for alpha in sorted({row.alpha for row in sweep.rows}):
                 axes.axhline(float(1 - alpha), color="0.6", linestyle=":")
         axes.set(xlabel=x, ylabel=y.replace("_", " "))
-        if len(axes.get_legend_handles_labels()[1]) > 1:
-            axes.legend()
+        finish(axes)
 
     return draw(fill, target)
 

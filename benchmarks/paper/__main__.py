@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.paper import checks, exact, report, runs, verified
+from benchmarks.paper.page import ERROR_SAMPLES
 from benchmarks.paper.samples import Samples
 from benchmarks.paper.settings import DATASETS, Dataset, Task
 from benchmarks.study import scores as study
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-ERROR_SAMPLES = (64, 256, 1024)
 
 
 def reporter(name: str) -> "Callable[[str], None]":

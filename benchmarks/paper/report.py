@@ -1,4 +1,4 @@
-"""The Markdown report of one data set, and RESULTS.md of all that were run."""
+"""The files of a run: its table, its Markdown report, and RESULTS.md of all that were run."""
 
 import datetime
 import json
@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 import bincp
-from benchmarks.paper import plots
+from benchmarks.paper import page, stored
 from benchmarks.paper.checks import ETA, MEANS, Timing
 from benchmarks.paper.remarks import REMARKS
-from benchmarks.paper.runs import COLUMNS, Row
-from benchmarks.paper.settings import BASE, DATASETS, Dataset, Task
+from benchmarks.paper.runs import Row
+from benchmarks.paper.settings import BASE, Dataset, Task
 from benchmarks.paper.tables import LEGEND, coverage_cell, marked, pivot, table
 from benchmarks.paper.verdicts import Verdict, judge
 
@@ -50,53 +50,50 @@ class Results:
 
 
 def write(results: Results, cache: Path, out: Path) -> None:
-    """Write DATASET.csv, DATASET.md, plots/DATASET-*.png, and RESULTS.md of all reports in out."""
-    (out / "plots").mkdir(parents=True, exist_ok=True)
-    lines = [",".join(COLUMNS), *(",".join(_quoted(row.cells)) for row in results.rows)]
-    (out / f"{results.dataset}.csv").write_text("\n".join(lines) + "\n", "utf-8")
-    (out / f"{results.dataset}.md").write_text("\n".join(_report(results, cache, out)), "utf-8")
-    first = [out / f"{name}.md" for name in DATASETS]
-    others = sorted({*out.glob("*.md")} - {*first, out / "RESULTS.md"})
-    found = [part.read_text("utf-8") for part in (*first, *others) if part.exists()]
-    (out / "RESULTS.md").write_text("\n".join([*_head(), *found]), "utf-8")
+    """Write DATASET.csv, DATASET.json and DATASET.md, the pictures, and RESULTS.md of all runs."""
+    out.mkdir(parents=True, exist_ok=True)
+    verdicts = judge([row for row in results.rows if row.experiment in GRIDS])
+    today = datetime.date.today().isoformat()
+    about = stored.about_run(
+        verdicts,
+        results.timings,
+        bincp=bincp.__version__,
+        date=today,
+        splits=results.n_splits,
+    )
+    stored.write(out, results.dataset, results.rows, about)
+    text = "\n".join(_report(results, verdicts, cache, today))
+    (out / f"{results.dataset}.md").write_text(text, "utf-8")
+    page.present(out)
 
 
-def _quoted(cells: Sequence[str]) -> list[str]:
-    return [f'"{text}"' if "," in text else text for text in cells]
-
-
-def _head() -> list[str]:
-    return [
-        "# The paper's experiments",
-        "",
-        "Made by `python -m benchmarks.paper`, one command for each data set; README.md in this "
-        "folder says how. Cells are average set size (coverage) on clean inputs; nominal coverage "
+def _head() -> str:
+    return (
+        "Cells are average set size (coverage) on clean inputs; nominal coverage "
         f"{float(BASE.coverage):.0%}, n = {BASE.n} and m = {BASE.m} samples in both phases where "
         f"nothing else is said; eta = {BASE.eta} for every correction that has one. "
         + LEGEND
         + " All methods share the splits; the CSV file has standard errors. CAS and RSCP+ use the "
-        "certificate in calibration, CAS, test-time in prediction.",
-        "",
-    ]
+        "certificate in calibration, CAS, test-time in prediction."
+    )
 
 
-def _report(results: Results, cache: Path, out: Path) -> list[str]:
-    lines = [f"## {results.dataset}", "", *_origin(results, cache), ""]
-    verdicts = judge([row for row in results.rows if row.experiment in GRIDS])
-    lines += _verdicts(verdicts)
+def _report(results: Results, verdicts: Sequence[Verdict], cache: Path, today: str) -> list[str]:
+    lines = [f"# The paper's experiments: {results.dataset}", ""]
+    lines += [*_origin(results, cache, today), "", _head(), "", *_verdicts(verdicts)]
     remarks = REMARKS.get(results.dataset)
     if remarks:
-        lines += ["### Remarks", "", *(f"* {text}" for text in remarks), ""]
+        lines += ["## Remarks", "", *(f"* {text}" for text in remarks), ""]
     for task in results.tasks:
-        lines += _grids(results, task, out)
-    lines += _attacks(results, out)
-    lines += _others(results, out)
+        lines += _grids(results, task)
+    lines += _attacks(results)
+    lines += _others(results)
     return lines
 
 
-def _origin(results: Results, cache: Path) -> list[str]:
+def _origin(results: Results, cache: Path, today: str) -> list[str]:
     lines = [
-        f"`{results.command}` on {datetime.date.today().isoformat()}, {_machine()}; bincp "
+        f"`{results.command}` on {today}, {_machine()}; bincp "
         f"{bincp.__version__}, {results.n_splits} splits (seeds 0 to {results.n_splits - 1}). "
         f"The report took {results.seconds:.0f} s from cached scores.",
         "",
@@ -127,7 +124,7 @@ def _machine() -> str:
 
 def _verdicts(verdicts: Sequence[Verdict]) -> list[str]:
     lines = [
-        "### Who has the smaller sets",
+        "## Who has the smaller sets",
         "",
         "All runs of all grids below in which both methods took part, on the same splits. Equal "
         "are mostly those where both accept every label.",
@@ -170,11 +167,19 @@ def _verdicts(verdicts: Sequence[Verdict]) -> list[str]:
     return [*lines, *table(heads, body), ""]
 
 
-def _grids(results: Results, task: Task, out: Path) -> list[str]:
+def _grids(results: Results, task: Task) -> list[str]:
     name = task.setting.name
-    lines = [f"### {name}: set size against radius", ""]
+    lines = [
+        f"## {name}",
+        "",
+        f"![labels in a set of {name}](plots/{name}.png)",
+        "",
+        f"![certified bounds of {name}](plots/{name}-bounds.png)",
+        "",
+        f"### {name}: set size against radius",
+        "",
+    ]
     scores = list(dict.fromkeys(row.score for row in results.of("radius", setting=name)))
-    picture = _picture(results, out)
     for score in scores:
         shown = results.of("radius", setting=name, score=score, coverage=BASE.coverage)
         if score != "tps":  # the table of runs has the others
@@ -188,17 +193,13 @@ def _grids(results: Results, task: Task, out: Path) -> list[str]:
         lines += [f"Score tps, m = {others[0].m}, other nominal coverages:", ""]
         heads = ("method", "nominal")
         lines += [*pivot(others, _radius, lambda r: (marked(r), r.coverage), heads), ""]
-    shown = results.of("radius", setting=name, score="tps", coverage=BASE.coverage)
-    lines += picture("radius", _of_most_samples(shown), _radius, "radius", name)
-    plots.bounds(task, out / "plots" / f"{name}-bounds.png")
-    lines += [f"![certified bounds](plots/{name}-bounds.png)", ""]
-    for experiment, x, label, log in (
-        ("samples", lambda row: row.m, "samples m", True),
-        ("coverage", lambda row: float(row.coverage), "nominal coverage", False),
-        ("points", lambda row: row.n, "calibration points n", True),
-        ("p", lambda row: row.p, "p", False),
+    for experiment, x, label in (
+        ("samples", lambda row: row.m, "samples m"),
+        ("coverage", lambda row: float(row.coverage), "nominal coverage"),
+        ("points", lambda row: row.n, "calibration points n"),
+        ("p", lambda row: row.p, "p"),
     ):
-        lines += _sweep(results, name, experiment, x, label, log=log, out=out)
+        lines += _sweep(results, name, experiment, x, label)
     return lines
 
 
@@ -208,9 +209,6 @@ def _sweep(
     experiment: str,
     x: Callable[[Row], object],
     label: str,
-    *,
-    log: bool,
-    out: Path,
 ) -> list[str]:
     rows = results.of(experiment, setting=name)
     if not rows:
@@ -228,43 +226,16 @@ def _sweep(
 
         sort = sorted(own, key=lambda row: (list(dict.fromkeys(map(x, own))).index(x(row)), row.m))
         lines += [*pivot(sort, x, down, heads), ""]
-        if experiment != "p":
-            shown = own if experiment == "samples" else _of_most_samples(own)
-            lines += _picture(results, out)(
-                experiment, shown, x, label, name, radius=radius, log=log
-            )
     return lines
 
 
-def _picture(results: Results, out: Path) -> Callable[..., list[str]]:
-    def draw(
-        experiment: str,
-        rows: list[Row],
-        x: Callable[[Row], object],
-        label: str,
-        name: str,
-        radius: str = "",
-        log: bool = False,
-    ) -> list[str]:
-        if len({x(row) for row in rows}) < 2:
-            return []
-        middle = list(dict.fromkeys(r.radius for r in results.of(experiment, setting=name)))
-        if radius and radius != middle[len(middle) // 2]:
-            return []  # a picture of one radius is enough
-        file = f"plots/{name}-{experiment}.png"
-        plots.against(rows, x, label, out / file, log=log)
-        return [f"![set size against {label}]({file})", ""]
-
-    return draw
-
-
-def _attacks(results: Results, out: Path) -> list[str]:
+def _attacks(results: Results) -> list[str]:
     rows = [row for row in results.rows if row.experiment == "attack"]
     if not rows:
         return []
     dataset = results.spec
     lines = [
-        "### Coverage under attack",
+        "## Coverage under attack",
         "",
         f"Projected gradient descent on the smoothed score of the true label, within the radius "
         f"that the method was calibrated for, {dataset.n_attacked} inputs, m = "
@@ -276,26 +247,16 @@ def _attacks(results: Results, out: Path) -> list[str]:
         own = [row for row in rows if row.setting == name]
         lines += [f"{name}:", ""]
         lines += [*pivot(own, _radius, lambda r: (marked(r),), ("method",), coverage_cell), ""]
-        file = f"plots/{name}-attack.png"
-        plots.against(
-            own,
-            _radius,
-            "radius",
-            out / file,
-            y=lambda row: row.outcome.coverage,
-            y_label="coverage of attacked inputs",
-            line=float(BASE.coverage),
-        )
-        lines += [f"![coverage under attack]({file})", ""]
+    lines += [f"![coverage under attack](plots/{results.dataset}-attack.png)", ""]
     return lines
 
 
-def _others(results: Results, out: Path) -> list[str]:
+def _others(results: Results) -> list[str]:
     lines: list[str] = []
     rows = [row for row in results.rows if row.experiment == "verified"]
     if rows:
         lines += [
-            "### Methods with a verifier",
+            "## Methods with a verifier",
             "",
             "VRCP with interval bound propagation and Lip-RCP with spectral norms, on a perceptron "
             "of one hidden layer without noise; BinCP on the smoothed network above.",
@@ -306,7 +267,7 @@ def _others(results: Results, out: Path) -> list[str]:
     rows = [row for row in results.rows if row.experiment == "exact"]
     if rows:
         lines += [
-            "### Derandomised l1 certificates",
+            "## Derandomised l1 certificates",
             "",
             "Networks trained with splitting and with uniform noise of equal half-width, "
             f"{results.spec.n_split_inputs} inputs, score tps, equal numbers m of "
@@ -319,13 +280,13 @@ def _others(results: Results, out: Path) -> list[str]:
             "",
         ]
     if results.timings:
-        lines += _runtime(results, out)
+        lines += _runtime(results)
     if results.errors:
-        lines += _errors(results, out)
+        lines += _errors(results)
     return lines
 
 
-def _runtime(results: Results, out: Path) -> list[str]:
+def _runtime(results: Results) -> list[str]:
     sizes = list(dict.fromkeys(timing.n for timing in results.timings))
     seconds = {(timing.method, timing.n): timing.seconds for timing in results.timings}
     body = [
@@ -338,10 +299,8 @@ def _runtime(results: Results, out: Path) -> list[str]:
         ]
         for method in dict.fromkeys(timing.method for timing in results.timings)
     ]
-    file = f"plots/{results.dataset}-runtime.png"
-    plots.runtime(results.timings, out / file)
     return [
-        "### Runtime of calibration",
+        "## Runtime of calibration",
         "",
         f"Robust calibration of n points, m = {BASE.m} (one sample for RCP1), least of "
         "several runs on this machine; CAS as published evaluates the certificate at each step of "
@@ -349,21 +308,19 @@ def _runtime(results: Results, out: Path) -> list[str]:
         "",
         *table(("method", *(f"n = {n}" for n in sizes)), body),
         "",
-        f"![runtime]({file})",
+        f"![runtime](plots/{results.dataset}-runtime.png)",
         "",
     ]
 
 
-def _errors(results: Results, out: Path) -> list[str]:
-    file = f"plots/{results.dataset}-errors.png"
-    plots.errors(results.errors, out / file)
+def _errors(results: Results) -> list[str]:
     body = [
         [str(m), name, *(f"{values[np.flatnonzero(p == MEANS)[0]]:.3f}" for p in (0.1, 0.5, 0.9))]
         for m, methods in results.errors.items()
         for name, values in methods.items()
     ]
     return [
-        "### Errors of confidence bounds",
+        "## Errors of confidence bounds",
         "",
         f"Mean distance of lower bounds (eta = {ETA}) from the mean p that they bound: "
         "Clopper-Pearson from m successes and failures, the others from m scores of the law "
@@ -371,7 +328,7 @@ def _errors(results: Results, out: Path) -> list[str]:
         "",
         *table(("m", "bound", "p = 0.1", "p = 0.5", "p = 0.9"), body),
         "",
-        f"![errors of confidence bounds]({file})",
+        "![errors of confidence bounds](plots/errors.png)",
         "",
     ]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.paper.runs import Row
 
-__all__ = ["cell", "pivot", "table"]
+__all__ = ["cell", "marked", "marked_name", "pivot", "table"]
 
 MARKS = {"robust": "", "clean": " (*)", "none": " (**)"}
 LEGEND = (
@@ -50,4 +50,9 @@ def table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
 
 def marked(row: Row) -> str:
     """Return the name of the method, marked where it is not robust."""
-    return row.method + MARKS[row.guarantee]
+    return marked_name(row.method, row.guarantee)
+
+
+def marked_name(method: str, guarantee: str) -> str:
+    """Return the name of a method, marked where its guarantee is not robust."""
+    return method + MARKS[guarantee]

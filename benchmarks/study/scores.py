@@ -54,6 +54,7 @@ __all__ = [
     "check_settings",
     "fill_cache",
     "load",
+    "load_network",
 ]
 
 FloatArray = npt.NDArray[np.float32]
@@ -466,6 +467,14 @@ def forget_pieces(path: Path) -> None:
         kept.unlink()
 
 
+def load_network(task: ImageTask | GraphTask, cache: Path) -> torch.nn.Module:
+    """Return the trained network of a task."""
+    network: torch.nn.Module = task.network()
+    path = cache / f"{task.setting.name}.network.pt"
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    return network.eval()
+
+
 def load(cache: Path, name: str) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]:
     """Return calibration scores (n, m), test scores (n, K, m') and labels (n,), read on demand."""
     calibration, test, labels = (
@@ -495,8 +504,7 @@ def _trained(
 ) -> torch.nn.Module:
     network: torch.nn.Module = task.network()
     if path.exists():
-        network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-        return network.eval()
+        return load_network(task, path.parent)
     start = time.perf_counter()
     task.train(network, report)
     seconds = time.perf_counter() - start

@@ -340,6 +340,7 @@ cdef class CombinedOperator(Operator):
     """Bounds that are made of those of other operators."""
 
     cdef tuple parts  # what the storage points to
+    cdef object evaluations
 
 
 cdef CombinedOperator combined(parts, size_t size):
@@ -347,6 +348,7 @@ cdef CombinedOperator combined(parts, size_t size):
     cdef CombinedOperator op = CombinedOperator()
     cdef Operator part
     op.parts = tuple(parts)
+    op.evaluations = sum(map(evaluations_of, op.parts))
     op.storage = allocate(size + len(op.parts) * sizeof(void *))
     cdef const bincp_operator **pointers = <const bincp_operator **> (<char *> op.storage + size)
     for i, part in enumerate(op.parts):
@@ -360,6 +362,7 @@ def chain(parts, size_t rounds):
     cdef bincp_chain *own = <bincp_chain *> op.storage
     own.parts = <const bincp_operator *const *> (own + 1)
     own.n_parts, own.rounds = len(op.parts), rounds
+    op.evaluations *= rounds
     op.own = bincp_operator_chain(own)
     return op
 
@@ -380,8 +383,16 @@ def hierarchy(Operator of not None, double below, double above, double rest_hi, 
     """Return the bounds of noise in two levels; see csrc/certificates/combined.h."""
     cdef CombinedOperator op = combined((of,), sizeof(bincp_hierarchy))
     (<bincp_hierarchy *> op.storage)[0] = bincp_hierarchy(of.ptr, below, above, rest_hi, rest_lo)
+    op.evaluations += 1
     op.own = bincp_operator_hierarchy(<const bincp_hierarchy *> op.storage)
     return op
+
+
+def evaluations_of(Operator of not None):
+    """Return how many bounds are evaluated for one probability, those of parts included."""
+    if isinstance(of, CombinedOperator):
+        return (<CombinedOperator> of).evaluations
+    return evaluations_of((<ChargedOperator> of).of) if isinstance(of, ChargedOperator) else 1
 
 
 _SHIFTS = {"gaussian": BINCP_GAUSSIAN, "laplace": BINCP_LAPLACE, "uniform": BINCP_UNIFORM}

@@ -143,6 +143,30 @@ class _ArrayModel:
         return torch.from_numpy(np.array(values)).to(batch.device)
 
 
+# Classes, for pickle takes no functions that are made inside others.
+
+
+@dataclass(frozen=True)
+class _PredictProba:
+    """The method ``predict_proba`` of an estimator, for inputs of any shape."""
+
+    estimator: Any
+
+    def __call__(self, x: npt.NDArray[Any]) -> Any:
+        return self.estimator.predict_proba(x.reshape(len(x), -1))
+
+
+@dataclass(frozen=True)
+class _ArtPredict:
+    """The method ``predict`` of an estimator of ART."""
+
+    estimator: Any
+
+    def __call__(self, x: npt.NDArray[Any]) -> Any:
+        rows = _fitted_to(self.estimator, x)
+        return self.estimator.predict(rows, batch_size=len(rows))
+
+
 # ---- one function a kind of estimator ----------------------------------------------------------
 
 
@@ -171,11 +195,8 @@ def _of_sklearn(
 ) -> _ArrayModel:
     name = type(estimator).__name__
     _check_known(outputs, "probabilities", f"{name}.predict_proba")
-
-    def predict(x: npt.NDArray[Any]) -> Any:
-        return estimator.predict_proba(x.reshape(len(x), -1))
-
-    return _ArrayModel(name, predict, "probabilities", _columns(estimator, classes))
+    columns = _columns(estimator, classes)
+    return _ArrayModel(name, _PredictProba(estimator), "probabilities", columns)
 
 
 def _of_art(estimator: Any, outputs: Outputs | None, classes: Sequence[Any] | None) -> _ArrayModel:
@@ -200,11 +221,7 @@ def _of_art(estimator: Any, outputs: Outputs | None, classes: Sequence[Any] | No
             "either, got None: pass bincp.adapters.as_model(estimator, outputs=...)"
         )
 
-    def predict(x: npt.NDArray[Any]) -> Any:
-        rows = _fitted_to(estimator, x)
-        return estimator.predict(rows, batch_size=len(rows))
-
-    return _ArrayModel(name, predict, outputs, columns)
+    return _ArrayModel(name, _ArtPredict(estimator), outputs, columns)
 
 
 def _fitted_to(estimator: Any, x: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -142,12 +142,20 @@ def as_scores(name: str, value: ArrayLike) -> Scores:
     return Scores(array, name_of_dtype, name)
 
 
-def as_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.NDArray[np.int64]:
-    """Return a copy of integer counts in [low, high]; floats are refused, whole or not."""
-    return as_narrow_counts(name, value, high=high, low=low).astype(np.int64, copy=False)
+def as_counts(
+    name: str, value: ArrayLike, *, high: int, low: int = 0, first: int = 0
+) -> npt.NDArray[np.int64]:
+    """Return a copy of integer counts in [low, high]; floats are refused, whole or not.
+
+    `first` is the position of the first count in all that the caller gave, for the message.
+    """
+    counts = as_narrow_counts(name, value, high=high, low=low, first=first)
+    return counts.astype(np.int64, copy=False)
 
 
-def as_narrow_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) -> npt.NDArray[Any]:
+def as_narrow_counts(
+    name: str, value: ArrayLike, *, high: int, low: int = 0, first: int = 0
+) -> npt.NDArray[Any]:
     """Return what `as_counts` does in the dtype of the value, which takes less memory."""
     array = as_array(name, value).copy()
     if array.size == 0 and not isinstance(value, np.ndarray) and not is_tensor(value):
@@ -156,7 +164,8 @@ def as_narrow_counts(name: str, value: ArrayLike, *, high: int, low: int = 0) ->
         raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
     if array.size and not low <= array.min() <= array.max() <= high:
         bad = (array < low) | (array > high)
-        raise ValueError(f"`{name}` must be in [{low}, {high}], got {array[bad][0]} {where(bad)}")
+        place = where(bad, first)
+        raise ValueError(f"`{name}` must be in [{low}, {high}], got {array[bad][0]} {place}")
     return array
 
 
@@ -172,12 +181,15 @@ def as_probabilities(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
     return result
 
 
-def where(mask: npt.NDArray[np.bool_]) -> str:
-    """Return where the first True of ``mask`` is, in words for a message."""
+def where(mask: npt.NDArray[np.bool_], first: int = 0) -> str:
+    """Return where the first True of ``mask`` is, in words for a message.
+
+    `first` is the position of the first row of the mask in a larger whole.
+    """
     if mask.ndim == 0:
         return "as the scalar"
-    index = np.unravel_index(int(np.argmax(mask)), mask.shape)
-    return f"at index {tuple(int(i) for i in index)}"
+    row, *rest = (int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+    return f"at index {(first + row, *rest)}"
 
 
 def is_tensor(value: object) -> bool:

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Colours of Okabe and Ito, which the colour-blind tell apart."""
+
+MARKERS = "os^Dv"
+"""One for each line beside its colour; more lines than colours differ by the pair."""
+
+_FEW = 4  # lines, whose names may be long
+
+
 def canvas_class() -> "type[FigureCanvasAgg]":
     """Return what figures are drawn on, or say what to install."""
     try:
@@ -19,6 +28,24 @@ def canvas_class() -> "type[FigureCanvasAgg]":
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install matplotlib") from error
     return FigureCanvasAgg
+
+
+def finish(axes: "Axes") -> None:
+    """Give axes with lines a grid and, where there are several, a legend beside them.
+
+    It stands above the axes for a few lines, and to their right for more.
+    """
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    n_lines = len(axes.get_legend_handles_labels()[1])
+    if n_lines > 1:
+        above = n_lines <= _FEW
+        axes.legend(
+            loc="lower left" if above else "upper left",
+            bbox_to_anchor=(0, 1.01) if above else (1.01, 1),
+            borderaxespad=0,
+            frameon=False,
+        )
 
 
 def draw(fill: Callable[["Axes"], None], target: "str | PathLike[str] | Axes") -> "Axes":

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._models._as_model import shown
-from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
 from bincp._utils.levels import Level, check_level
 from bincp.noise import draw
 
@@ -39,7 +39,7 @@ def noisy_outcomes(
         A calibrated predictor; it should have been calibrated on noisy inputs, too. One of:
 
         * of MAPIE (version 1), with ``predict_set`` or ``predict_interval``, at one level;
-        * of crepes, with ``predict_set`` or ``predict_int``; `confidence` says the level;
+        * of crepes, a ``WrapClassifier`` or ``WrapRegressor``; `confidence` says the level;
         * of TorchCP, whose ``predict`` returns labels (n, K) or intervals (n, 1, 2);
         * a function of noisy inputs (n, ...), an array, that returns sets: booleans, or numbers 0
           and 1 (n, K); closed intervals in floating point (n, 2); or
@@ -67,8 +67,8 @@ def noisy_outcomes(
     TypeError
         If the predictor is none of these, or its sets are of another kind.
     ValueError
-        If the sets or labels have a wrong shape or range, or several confidence levels; or if
-        `confidence` is missing or unwanted.
+        If the sets or labels have a wrong shape or range, or several confidence levels; if an end
+        of an interval or a label is NaN; or if `confidence` is missing or unwanted.
 
     Notes
     -----
@@ -112,7 +112,7 @@ def _sets_of(predictor: Any, confidence: Level | None) -> Callable[[npt.NDArray[
         return lambda x: _one_level(predictor.predict_set(x)[1])
     if library == "mapie" and hasattr(predictor, "predict_interval"):
         return lambda x: _one_level(predictor.predict_interval(x)[1])
-    if confidence is not None:
+    if confidence is not None and hasattr(predictor, "learner"):  # the others take no inputs
         level = float(check_level("confidence", confidence))
         if hasattr(predictor, "predict_int"):
             return lambda x: predictor.predict_int(x, confidence=level)
@@ -123,8 +123,8 @@ def _sets_of(predictor: Any, confidence: Level | None) -> Callable[[npt.NDArray[
     if callable(predictor) and not isinstance(predictor, type):
         return predictor  # type: ignore[no-any-return]
     raise TypeError(
-        "`predictor` must be one of MAPIE, crepes or TorchCP that predicts sets or intervals, or a "
-        f"function, got {shown(predictor)}"
+        "`predictor` must be one of MAPIE, crepes (WrapClassifier, WrapRegressor) or TorchCP that "
+        f"predicts sets or intervals of inputs, or a function, got {shown(predictor)}"
     )
 
 
@@ -151,12 +151,17 @@ def _in_intervals(ends: npt.NDArray[Any], y: ArrayLike, n: int) -> npt.NDArray[n
     labels = as_array("y", y)
     if ends.shape != (n, 2):
         raise ValueError(
-            f"`predictor` must return intervals of shape ({n}, 2), got floats of {ends.shape}"
+            f"`predictor` must return intervals of shape ({n}, 2), got floats of {ends.shape}; a "
+            "function that returns bincp.regression.IntervalSets serves unions of intervals"
         )
     if labels.dtype.kind not in "fiu" or labels.shape != (n,):
         raise ValueError(
             f"`y` must be real numbers of shape ({n},), got {labels.dtype} of {labels.shape}"
         )
+    for name, values in (("intervals of `predictor`", ends), ("`y`", labels)):
+        bad = np.isnan(values)
+        if bad.any():
+            raise ValueError(f"{name} must not be NaN, got one {where(bad)}")
     return np.asarray((ends[:, 0] <= labels) & (labels <= ends[:, 1]))
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bincp._core._binomial import binom_sf
 from bincp._utils.arrays import ArrayLike, as_array, where
-from bincp._utils.drawing import draw
+from bincp._utils.drawing import COLOURS, MARKERS, draw, finish
 from bincp._utils.levels import Level, check_level, conformal_rank, float_below
 from bincp._utils.validation import check_integer
 from bincp.auditing._envelope import envelope
@@ -116,10 +116,12 @@ class Audit:
         order = np.argsort(self.radii, kind="stable")
 
         def fill(axes: "Axes") -> None:
-            for name, values in self.curves().items():
-                axes.plot(self.radii[order], values[order], marker=".", label=name)
+            looks = zip(COLOURS, MARKERS, strict=False)
+            for (name, values), (colour, marker) in zip(self.curves().items(), looks, strict=False):
+                (line,) = axes.plot(self.radii[order], values[order], color=colour, label=name)
+                line.set(marker=marker, markersize=4)
             axes.set(xlabel="radius", ylabel="coverage is at least", ylim=(0, 1))
-            axes.legend()
+            finish(axes)
 
         return draw(fill, target)
 

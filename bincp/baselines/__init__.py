@@ -5,10 +5,11 @@ Each has ``calibrate``, ``predict_set``, fitted attributes such as ``tau_``, and
 an attack only) or "none" (a published heuristic). All take their ranks in exact arithmetic and
 compare ``>=``; the notes name the differences from the published code.
 
-None of them stops drawing early. `VanillaCP`, `VRCP` and `LipRCP` draw nothing, and `RCP1` draws
-once. `RSCP`, `RankedRSCP` and `CAS` bound the mean of a fixed number of draws; such a bound does
-not hold at a time that the draws choose. The means of `SmoothedCP` are exchangeable only where all
-points have equally many draws. Counts of draws are what can be decided early, see `bincp.BinCP`.
+None of them stops drawing early. `VanillaCP`, `WeightedCP`, `VRCP` and `LipRCP` draw nothing, and
+`RCP1` draws once. `RSCP`, `RankedRSCP` and `CAS` bound the mean of a fixed number of draws; such a
+bound does not hold at a time that the draws choose. The means of `SmoothedCP` are exchangeable only
+where all points have equally many draws. Counts of draws are what can be decided early, see
+`bincp.BinCP`.
 
 `calibrate` changes an object, so no other thread may use it meanwhile. A calibrated object is only
 read: any number of threads may predict with it.
@@ -20,6 +21,7 @@ from bincp.baselines._rcp1 import RCP1
 from bincp.baselines._rscp import RSCP, RankedRSCP
 from bincp.baselines._vanilla import SmoothedCP, VanillaCP
 from bincp.baselines._vrcp import VRCP, LipRCP
+from bincp.baselines._weighted import WeightedCP
 
 __all__ = [
     "CAS",
@@ -30,6 +32,7 @@ __all__ = [
     "RankedRSCP",
     "SmoothedCP",
     "VanillaCP",
+    "WeightedCP",
     "interval_bounds",
     "tps_bounds",
 ]

@@ -43,7 +43,7 @@ class CAS(SmoothedMean):
     robust_at : {"calibration", "test"}
         The side that uses the certificate: the CDFs of the calibration points, or those of each
         label in prediction. The sets differ; both have the guarantee.
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: `rank_` is
         b less than without.
 

@@ -21,6 +21,7 @@ from bincp.baselines._threshold import (
     ThresholdMethod,
     check_choice,
 )
+from bincp.calibration._departures import Poison
 from bincp.certificates import Certificate, as_certificate
 from bincp.errors import NotCalibratedError
 from bincp.intervals import EPS, check_bounds, sample_values
@@ -52,7 +53,7 @@ class SmoothedMean(ThresholdMethod, ABC):
         eta: Level = 1e-3,
         bounds: Bounds = (0, 1),
         robust_at: str = "calibration",
-        poisoned: int = 0,
+        poisoned: Poison = 0,
     ) -> None:
         super().__init__(alpha=alpha, poisoned=poisoned)
         self.certificate = as_certificate(certificate)

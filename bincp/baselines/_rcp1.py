@@ -10,6 +10,7 @@ from bincp._utils.arrays import ArrayLike
 from bincp._utils.estimators import Estimator
 from bincp._utils.levels import Level
 from bincp.calibration import one_sample
+from bincp.calibration._departures import Poison
 from bincp.certificates import Certificate, as_certificate
 
 __all__ = ["RCP1"]
@@ -36,7 +37,7 @@ class RCP1(Estimator):
         Certificate for the noise that produced the scores and the ball to defend against.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: `rank_` is
         b less than without.
 
@@ -76,7 +77,9 @@ class RCP1(Estimator):
     rank_: int
     n_calibration_: int
 
-    def __init__(self, certificate: Certificate, *, alpha: Level = 0.1, poisoned: int = 0) -> None:
+    def __init__(
+        self, certificate: Certificate, *, alpha: Level = 0.1, poisoned: Poison = 0
+    ) -> None:
         self.certificate = as_certificate(certificate)
         self._rule = one_sample(certificate, alpha=alpha, poisoned=poisoned)
         self.alpha = self._rule.alpha

@@ -18,6 +18,7 @@ from bincp.baselines._means import (
     unit_below,
 )
 from bincp.baselines._threshold import FloatArray
+from bincp.calibration._departures import Poison
 from bincp.certificates import Certificate
 from bincp.errors import NotCalibratedError
 from bincp.intervals import bernstein_lower, bernstein_upper, hoeffding_lower, hoeffding_upper
@@ -66,7 +67,7 @@ class RSCP(SmoothedMean):
         The side that uses the certificate: it lowers the calibration values or, as in the papers,
         raises the test values, at the cost of one evaluation for each label. Both accept the same
         labels, up to rounding.
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: `rank_` is
         b less than without.
 
@@ -268,7 +269,7 @@ class RankedRSCP(RSCP):
         correction: str = "hoeffding",
         eta: Level = 1e-3,
         robust_at: str = "calibration",
-        poisoned: int = 0,
+        poisoned: Poison = 0,
     ) -> None:
         super().__init__(
             certificate,

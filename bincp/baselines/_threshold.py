@@ -11,8 +11,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, as_scores
 from bincp._utils.estimators import Estimator
 from bincp._utils.levels import Level, check_level, conformal_rank
-from bincp._utils.validation import check_integer
-from bincp.calibration._departures import Departures
+from bincp.calibration._departures import Departures, Poison, check_poison
 from bincp.calibration._triviality import too_few_points
 from bincp.counting import check_no_nan
 from bincp.errors import NotCalibratedError, TrivialSetWarning
@@ -29,7 +28,8 @@ class ThresholdMethod(Estimator):
     j = floor((alpha - spent) (n + 1)) - b, or -inf for j <= 0. If the conformity of the clean test
     point under its true label is exchangeable with them, it lies below the threshold with
     probability at most alpha - spent, also where b of the n points were replaced by any others: at
-    least j of the j + b lowest clean ones are still there.
+    least j of the j + b lowest clean ones are still there. Where d points were only deleted or only
+    inserted, n is replaced by n + d, and b by d, or n by n - d.
     """
 
     @property
@@ -42,9 +42,9 @@ class ThresholdMethod(Estimator):
     n_calibration_: int
     _spent: Fraction  # the part of alpha that is spent on the error of sampling
 
-    def __init__(self, *, alpha: Level, poisoned: int = 0) -> None:
+    def __init__(self, *, alpha: Level, poisoned: Poison = 0) -> None:
         self.alpha = check_level("alpha", alpha)
-        self.poisoned = check_integer("poisoned", poisoned, low=0)
+        self.poisoned = check_poison(poisoned)
 
     def __repr__(self) -> str:
         defaults = self._defaults()
@@ -62,7 +62,9 @@ class ThresholdMethod(Estimator):
     def _fit(self, values: FloatArray, spent: Fraction = Fraction(0)) -> None:
         n = len(values)
         self._spent = spent
-        rank = max(conformal_rank(self.alpha - spent, n) - self.poisoned, 0)
+        settings = Departures(alpha=self.alpha, poisoned=self.poisoned)
+        rank = conformal_rank(self.alpha - spent, settings.clean_size(n)) - settings.lost
+        rank = max(rank, 0)
         self.tau_ = float(np.partition(values, rank - 1)[rank - 1]) if rank else -math.inf
         self.rank_, self.n_calibration_ = rank, n
 

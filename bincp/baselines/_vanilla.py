@@ -14,6 +14,7 @@ from bincp.baselines._threshold import (
     check_same_dtype,
     check_true_scores,
 )
+from bincp.calibration._departures import Poison
 
 __all__ = ["SmoothedCP", "VanillaCP"]
 
@@ -29,7 +30,7 @@ class VanillaCP(ThresholdMethod):
     ----------
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: `rank_` is
         b less than without.
 
@@ -59,7 +60,7 @@ class VanillaCP(ThresholdMethod):
 
     dtype_: str
 
-    def __init__(self, *, alpha: Level = 0.1, poisoned: int = 0) -> None:
+    def __init__(self, *, alpha: Level = 0.1, poisoned: Poison = 0) -> None:
         super().__init__(alpha=alpha, poisoned=poisoned)
 
     def calibrate(self, true_scores: ArrayLike) -> Self:
@@ -126,7 +127,7 @@ class SmoothedCP(ThresholdMethod):
     ----------
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: `rank_` is
         b less than without.
 
@@ -152,7 +153,7 @@ class SmoothedCP(ThresholdMethod):
     n_samples_: int
     dtype_: str
 
-    def __init__(self, *, alpha: Level = 0.1, poisoned: int = 0) -> None:
+    def __init__(self, *, alpha: Level = 0.1, poisoned: Poison = 0) -> None:
         super().__init__(alpha=alpha, poisoned=poisoned)
 
     def calibrate(self, true_scores: ArrayLike) -> Self:

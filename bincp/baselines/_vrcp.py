@@ -17,6 +17,7 @@ from bincp.baselines._threshold import (
     check_label_scores,
     check_true_scores,
 )
+from bincp.calibration._departures import Poison
 from bincp.intervals import check_bounds
 
 __all__ = ["VRCP", "LipRCP"]
@@ -42,7 +43,7 @@ class VRCP(ThresholdMethod):
         Miscoverage level in (0, 1).
     robust_at : {"test", "calibration"}
         VRCP-I or VRCP-C.
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: `rank_` is
         b less than without.
 
@@ -82,7 +83,9 @@ class VRCP(ThresholdMethod):
     array([[False,  True,  True]])
     """
 
-    def __init__(self, *, alpha: Level = 0.1, robust_at: str = "test", poisoned: int = 0) -> None:
+    def __init__(
+        self, *, alpha: Level = 0.1, robust_at: str = "test", poisoned: Poison = 0
+    ) -> None:
         super().__init__(alpha=alpha, poisoned=poisoned)
         self.robust_at = check_choice("robust_at", robust_at, SIDES)
 
@@ -199,7 +202,7 @@ class LipRCP(ThresholdMethod):
     robust_at : {"calibration", "test"}
         The side that is moved: L r is subtracted in calibration or added at test. Both accept the
         same labels, up to rounding.
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: `rank_` is
         b less than without.
 
@@ -239,7 +242,7 @@ class LipRCP(ThresholdMethod):
         alpha: Level = 0.1,
         bounds: tuple[float, float] | None = None,
         robust_at: str = "calibration",
-        poisoned: int = 0,
+        poisoned: Poison = 0,
     ) -> None:
         super().__init__(alpha=alpha, poisoned=poisoned)
         self.lipschitz = check_real("lipschitz", lipschitz, low=0)

@@ -25,7 +25,7 @@ def check_calibration_shape(scores: Scores, wanted: str) -> None:
     check_integer(f"{scores.name}.shape[{len(shape) - 1}]", shape[-1], low=1, high=MAX_COUNT)
 
 
-def check_run_classes(n_classes: int | None, found: int) -> int:
+def check_run_classes(n_classes: int | None, found: int | None) -> int | None:
     """Return the K of a run on disk, and refuse another one."""
     if n_classes not in (None, found):
         raise ValueError(f"`n_classes` must be the K = {found} of the run, got {n_classes}")

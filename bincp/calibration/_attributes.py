@@ -7,7 +7,7 @@ from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 
 from bincp._utils.estimators import Estimator
 from bincp.calibration._decision_rule import Settings
-from bincp.calibration._departures import LabelNoise
+from bincp.calibration._departures import LabelNoise, Poison
 from bincp.certificates import Certificate
 from bincp.errors import CertificateError, NotCalibratedError
 from bincp.shifts import Shift
@@ -66,7 +66,7 @@ class Certified(Estimator):
     p = Shown[Fraction | None](lambda owner: owner._settings.p)
     correction = Shown[str](lambda owner: owner._settings.correction)
     eta = Shown[Fraction](lambda owner: owner._settings.eta)
-    poisoned = Shown[int](lambda owner: owner._settings.poisoned)
+    poisoned = Shown[Poison](lambda owner: owner._settings.poisoned)
     label_noise = Shown[LabelNoise | None](lambda owner: owner._settings.label_noise)
     shift = Shown[Shift | None](lambda owner: owner._settings.shift)
 
@@ -111,9 +111,10 @@ class Configured(Certified):
     def provenance_(self) -> dict[str, Any] | None:
         """What the scores of the calibration were made with: score, model, precision, inputs.
 
-        A rule knows it if it was calibrated by `bincp.sampling.RobustClassifier` or on a run, and
-        its file does; None otherwise. The names are those of the arguments of `bincp.sampling.run`.
-        What differs at prediction is refused wherever both sides know it.
+        A rule knows it if it was calibrated by `bincp.sampling.RobustClassifier` or
+        `RobustRegressor`, or on a run, and its file does; None otherwise. The names are those of
+        the arguments of `bincp.sampling.run`. What differs at prediction is refused wherever both
+        sides know it.
         """
         provenance: dict[str, Any] | None = fitted(lambda rule: rule.provenance).__get__(
             self, type(self)

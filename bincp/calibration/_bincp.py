@@ -1,5 +1,6 @@
 """BinCP: calibration of the threshold pair (p, tau), and prediction by integer comparison."""
 
+import logging
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
@@ -21,8 +22,9 @@ from bincp.calibration._arguments import (
 )
 from bincp.calibration._attributes import Configured, Shown, fitted
 from bincp.calibration._clopper_pearson import CORRECTIONS, as_union
+from bincp.calibration._common import common_if_resized
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._departures import Noise, checked_departures
+from bincp.calibration._departures import Noise, Poison, checked_departures
 from bincp.calibration._early_stopping import default_spread, rederived
 from bincp.calibration._fitting import Task, fit, fit_exact
 from bincp.calibration._prediction import (
@@ -34,6 +36,7 @@ from bincp.calibration._prediction import (
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._shared_draws import check_independent
 from bincp.calibration._stored import CalibrationScores, StoredScores
+from bincp.calibration._told import log_choice
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate, as_certificate
 from bincp.errors import TrivialSetWarning
@@ -41,7 +44,21 @@ from bincp.shifts import Shift
 
 __all__ = ["BinCP", "one_sample"]
 
+_log = logging.getLogger(__name__)
+
 T = TypeVar("T")
+
+
+_UNPROVEN_IF_SHARED = {
+    "attacked_calibration": (
+        'must be False with correction="shared-draws": what an attack does to one calibration '
+        "point has no bound that points with shared draws exchange"
+    ),
+    "poisoned": (
+        'must be a number of replaced points with correction="shared-draws": its rule depends on '
+        "the number of points, which an adversary who deletes or inserts them chooses"
+    ),
+}
 
 
 def _fitted(read: Callable[[DecisionRule], T]) -> Shown[T]:
@@ -79,8 +96,8 @@ class BinCP(Configured):
         noise, see the notes. It takes ranks, or losses of counts unless `p`, `tau` or a
         training-conditional guarantee asks for ranks; with losses more samples for calibration than
         for prediction are well spent. "shared-draws" is for calibration points that share their
-        noise, as the nodes of one noisy graph do, and needs fresh test draws; see the notes. It
-        takes no `tau`. "clopper-pearson" is the correction of the paper, with
+        noise, as the nodes of one noisy graph do, and needs fresh test draws; see the
+        notes. "clopper-pearson" is the correction of the paper, with
         confidence bounds and the conformal level alpha - eta. "none" takes the sampled frequencies
         for probabilities: there is no finite-sample guarantee. `calibrate_exact` has nothing to
         correct and uses neither this nor `eta`.
@@ -108,11 +125,13 @@ class BinCP(Configured):
         size of the sets, and falls back on all m' draws where early stopping has no proof: with
         `tau`, and with the other corrections, for which a number is refused. A rule is made for one
         way of testing: counts of all m' draws decide nothing where it stops early.
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others, who may
         have seen all points and their noise. Attacks on the test input come on top. It costs ranks:
         tau is the (j - b)-th smallest, where k is computed for j. There must be b + 1 points below
-        tau to begin with, so b must stay below alpha (n + 1).
+        tau to begin with, so b must stay below alpha (n + 1). Or d, the most points that were
+        deleted and nothing else, or inserted and nothing else. That costs fewer ranks: those of
+        n + d points less d, and those of n - d points. The rule is one for all n then, with ranks.
     label_noise : None, ("count", c), ("rate", e) or ("mean-rate", e), optional
         What is known of wrong labels of calibration points. At most c of the n are wrong; or each
         label is wrong with probability e at most, in [0, 1), whatever the input and the label are;
@@ -195,7 +214,12 @@ class BinCP(Configured):
     with probability at most j / (n + 1). Else its count at tau is at least that at v, and a fresh
     draw reaches v with a probability that is at least B ~ Beta(t, m + 1 - t) in law. So the
     miscoverage is at most j / (n + 1) + E P[Bin(m', c(B)) < k], and k is the largest count for
-    which this is at most alpha; the second term is rounded up.
+    which this is at most alpha; the second term is rounded up. With `poisoned=b` tau is the
+    (j - b)-th smallest, and with a shift 1 - g(1 - j / (n + 1)) takes the place of j / (n + 1);
+    the law of the test points must not depend on the shared noise. With tau fixed, t is the j-th
+    smallest count and k(t) a non-decreasing function made in advance. The count N of the test
+    point, of the same draws, is below t with probability at most j / (n + 1); else k(t) <= k(N),
+    and the label is refused with probability at most sup_p E P[Bin(m', c(p)) < k(Bin(m, p))].
 
     *Losses in place of ranks.* A calibration point of which s of m scores reach tau costs w(s),
     where w(0) >= ... >= w(m) >= 0. tau is the largest threshold at which the costs of the n points,
@@ -236,6 +260,12 @@ class BinCP(Configured):
     Of the clean points up to the j-th smallest threshold at most b are gone, so that the (j - b)-th
     smallest of the points seen is no larger, whatever the adversary knew; and a smaller tau accepts
     more. With losses all but the b smallest are added up, and each of b points costs w(0).
+
+    Let J(N) = floor(a (N + 1)), a constant. If D <= d points were deleted from N and n are seen,
+    the (J(n + d) - d)-th smallest of these is at most the (J(n + d) - (d - D))-th of all N, and
+    that is at most the J(N)-th, as J grows by 1 a point at most. If points were only inserted, the
+    J(n - d)-th smallest of those seen is at most that of the clean ones, and n - d <= N. As the
+    adversary chooses n, neither k nor t may depend on it.
 
     A law Q of the shift gives an event that has probability b under the calibration law P at least
     the probability g(b), g convex and non-decreasing (`bincp.shifts`). Either the sets are made for
@@ -320,7 +350,7 @@ class BinCP(Configured):
         eta: Level = 1e-3,
         guarantee: str | tuple[str, Level] = "marginal",
         passes: Level | None = None,
-        poisoned: int = 0,
+        poisoned: Poison = 0,
         label_noise: Noise | None = None,
         shift: Shift | None = None,
         attacked_calibration: bool = False,
@@ -343,16 +373,13 @@ class BinCP(Configured):
             passes=check_passes(passes, correction, tau),
             **checked_departures(poisoned, label_noise, shift, attacked_calibration),
         )
-        if correction == "shared-draws" and tau is not None:
+        unproven = self._settings.unproven_if_shared
+        if correction == "shared-draws" and unproven is not None:
+            raise ValueError(f"`{unproven}` {_UNPROVEN_IF_SHARED[unproven]}")
+        if self._settings.resizes and self._settings.spends_on_classes:
             raise ValueError(
-                f'`tau` must not be fixed with correction="shared-draws", got {tau!r}: t is chosen '
-                "before any score is seen"
-            )
-        if correction == "shared-draws" and self._settings.departs:
-            given = ", ".join(n for n in self._settings.names if getattr(self._settings, n))
-            raise ValueError(
-                f'`{given}` must not be given with correction="shared-draws", for which nothing is '
-                "proven with it"
+                '`union` must be "two-bounds" where points may have come or gone, because the '
+                f'bounds of "per-bound" depend on their number, got {union!r}'
             )
         if correction == "clopper-pearson" and self.eta >= self.alpha:
             raise ValueError(f"`eta` must be below alpha = {alpha}, got {eta}")
@@ -432,6 +459,7 @@ class BinCP(Configured):
             check_integer("n_threads", n_threads, low=1),
         )
         self._rule = rule.with_provenance(provenance)
+        log_choice(_log, rule)
         _warn_if_trivial(rule, self._require_certificate())
         return self
 
@@ -487,6 +515,7 @@ class BinCP(Configured):
             )
         rule = fit_exact(certificate, self._settings, values, threshold)
         self._rule = rule
+        log_choice(_log, rule)
         _warn_if_trivial(rule, self._require_certificate())
         return self
 
@@ -720,9 +749,8 @@ class BinCP(Configured):
         certificate = self._require_certificate()
         check_calibration_shape(scores, "(n, m)")
         m_test = check_test_samples(n_test_samples, scores.bits.shape[1])
-        return fit(
-            Task(certificate, self._settings, scores, m_test, n_classes, n_threads=n_threads)
-        )
+        common = common_if_resized(certificate, self._settings, scores.bits.shape[1], m_test)
+        return fit(Task(certificate, self._settings, scores, m_test, n_classes, common, n_threads))
 
 
 def _warn_if_trivial(rule: DecisionRule, certificate: Certificate) -> None:
@@ -760,7 +788,7 @@ def _check_guarantee(guarantee: Any, correction: str) -> Fraction | None:
     return check_level("delta", delta)
 
 
-def one_sample(certificate: Certificate, *, alpha: Level, poisoned: int = 0) -> BinCP:
+def one_sample(certificate: Certificate, *, alpha: Level, poisoned: Poison = 0) -> BinCP:
     """Return a `BinCP` for one draw of each input: robust conformal prediction with one sample.
 
     m = m' = 1 and p = 1: tau is a conformal quantile of plain scores of noisy inputs, at a level
@@ -772,7 +800,7 @@ def one_sample(certificate: Certificate, *, alpha: Level, poisoned: int = 0) -> 
         The certificate, as for `BinCP`.
     alpha : int, float, str, Decimal or Fraction
         Miscoverage level in (0, 1).
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         The argument `poisoned` of `BinCP`.
 
     Returns

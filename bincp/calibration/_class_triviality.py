@@ -87,4 +87,5 @@ def _least_points(rules: ClassRules, certificate: Certificate, too_few: int) -> 
 
 def _rank(rule: DecisionRule, n: int) -> int:
     """Return the conformal rank of n points, for the settings of a rule."""
-    return top_rank(n, rule.level, rule.settings.delta, rule.settings.touched)
+    settings = rule.settings
+    return top_rank(settings.clean_size(n), rule.level, settings.delta, settings.lost)

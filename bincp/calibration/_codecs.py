@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from bincp._utils.arrays import SCORE_DTYPES
 from bincp._utils.levels import as_fraction, check_level
-from bincp.calibration._departures import check_label_noise
+from bincp.calibration._departures import check_label_noise, check_poison
 from bincp.calibration._described import decode_shift, encode_shift
 from bincp.calibration._sequential import SequentialRule
 
@@ -104,6 +104,18 @@ def _decode_label_noise(value: Any) -> Any:
     return noise
 
 
+def _encode_poison(poison: Any) -> Any:
+    return {"kind": poison[0], "size": poison[1]} if isinstance(poison, tuple) else poison
+
+
+def _decode_poison(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return _decode_count(value)
+    if set(value) != {"kind", "size"} or type(value["size"]) is not int:
+        raise TypeError(f"{value!r} is not a count, or an object of `kind` and `size`")
+    return check_poison((value["kind"], value["size"]))
+
+
 def _decode_flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{value!r} is not true or false")
@@ -141,6 +153,7 @@ COUNT = Codec(int, _decode_count)
 TEXT = Codec(str, _decode_text)
 DTYPE = Codec(str, _decode_dtype)
 COUNTS = Codec(list, _decode_counts)
+POISON = Codec(_encode_poison, _decode_poison)
 SHARE = Codec(str, _decode_share)
 LABEL_NOISE = Codec(_encode_label_noise, _decode_label_noise)
 SHIFT = Codec(encode_shift, decode_shift)

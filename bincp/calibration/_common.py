@@ -6,7 +6,8 @@ would choose among rules. So one share of failures is taken in advance, with one
 the rank of tau is what the share allows for the points seen, less the poisoned ones.
 
 With at most b points lost and at most b gained, no such rank is above that of the clean points by
-more than those that are left of them below tau.
+more than those that are left of them below tau. Where points only come or only go, the ranks are
+larger, see `Departures`.
 """
 
 from dataclasses import dataclass, replace
@@ -27,6 +28,13 @@ class Common:
     chosen: Rule | None = None
 
 
+def common_if_resized(
+    certificate: Certificate, settings: Settings, m: int, m_test: int
+) -> Common | None:
+    """Return the rule of all sizes where the adversary chooses the size, else None."""
+    return common_rule(certificate, settings, m, m_test) if settings.resizes else None
+
+
 def common_rule(certificate: Certificate, settings: Settings, m: int, m_test: int) -> Common:
     """Return the share of failures, and the test and the t that it allows for any n."""
     share = settings.level - settings.spent
@@ -35,11 +43,12 @@ def common_rule(certificate: Certificate, settings: Settings, m: int, m_test: in
     size = nominal_size(share)
     price = price_of(settings)
     setups = setups_of(certificate, settings, size, m, m_test)
-    chosen = min((_for_any_size(s, price) for s in setups), key=lambda rule: rule.cost(price))
+    chosen = min((_for_any_size(s, size, price) for s in setups), key=lambda rule: rule.cost(price))
     assert chosen.rank is not None
     return Common(Fraction(chosen.rank, size + 1), chosen)
 
 
-def _for_any_size(setup: Setup, price: Price) -> Rule:
+def _for_any_size(setup: Setup, size: int, price: Price) -> Rule:
     """Return the rule of a large set without poison; its share of failures is for all sizes."""
-    return choose_rule(replace(setup, poisoned=0, delta=None, ranks_only=True), price)
+    clean = replace(setup, n=size, poisoned=0, delta=None, ranks_only=True)
+    return choose_rule(clean, price)

@@ -36,6 +36,8 @@ def contradiction(rule: DecisionRule | ClassRules) -> str | None:
     """Return the first contradiction between the fields, None if they agree."""
     if isinstance(rule, ClassRules):
         return _contradiction_of_a_class(rule)
+    if (rule.share is not None) != (rule.settings.resizes and rule.is_sampled):
+        return "`share_` belongs to rules of points that may have come or gone"
     return first_complaint(_checks(rule))
 
 
@@ -48,7 +50,7 @@ def _contradiction_of_a_class(rules: ClassRules) -> str | None:
     if not rules.made:
         return "`classes` must hold the rule of a class with calibration points"
     for label, rule in enumerate(rules.rules):
-        if rule is not None and (found := contradiction(rule)) is not None:
+        if rule is not None and (found := first_complaint(_checks(rule))) is not None:
             return f"class {label}: {found}"
     if not rules.made[0].is_sampled:
         return "`classes` must be calibrated on sampled scores"
@@ -58,7 +60,7 @@ def _contradiction_of_a_class(rules: ClassRules) -> str | None:
 def _contradiction_of_common_rules(rules: ClassRules) -> str | None:
     """Where labels may be poisoned, the test of a class must not depend on its size."""
     settings = rules.made[0].settings
-    if not settings.touched:
+    if not (settings.lost or settings.resizes):
         sizes = any(rule.share is not None for rule in rules.made)
         return "`share_` belongs to rules with poisoned points" if sizes else None
     if len({rule.share for rule in rules.made}) > 1 or rules.made[0].share is None:
@@ -115,8 +117,9 @@ def _settings(rule: DecisionRule) -> Checks:
     mixture = settings.correction == "mixture"
     yield "`delta` belongs to the mixture correction", settings.delta is None or mixture
     shared = settings.correction == "shared-draws"
-    yield "`tau` must not be fixed with shared draws", settings.tau is None or not shared
-    yield "shared draws have no proof with departures", not (shared and settings.departs)
+    yield "shared draws have no proof with these", not (shared and settings.unproven_if_shared)
+    per_bound = settings.resizes and settings.spends_on_classes
+    yield '`union` must be "two-bounds" where points may have come or gone', not per_bound
     budget = isinstance(settings.passes, Fraction)
     yield "`passes` has no proof with these settings", not budget or settings.stops_early
 
@@ -126,12 +129,18 @@ def _exact(rule: DecisionRule) -> Checks:
     yield "`p` must not be given with exact probabilities", settings.p is None
     yield "`tau_` must be the `tau` that was fixed", settings.tau in (None, rule.tau)
     yield "a rank or a probability is missing", None not in (rule.rank, rule.p, rule.certified_p)
-    top = top_rank(rule.n_calibration, rule.level, settings.delta, settings.touched)
+    top = _top_rank(rule)
     yield "`rank_` must be that of alpha and n", rule.rank == top
     assert rule.p is not None
     assert rule.certified_p is not None
     yield "probabilities must be in order", 0 <= rule.certified_p <= rule.p <= 1
     yield "rank 0 accepts every label", rule.rank != 0 or rule.p == 0
+
+
+def _top_rank(rule: DecisionRule) -> int:
+    settings = rule.settings
+    size = settings.clean_size(rule.n_calibration)
+    return top_rank(size, rule.level, settings.delta, settings.lost)
 
 
 def _sizes(rule: DecisionRule) -> Checks:
@@ -193,7 +202,7 @@ def _losses(rule: DecisionRule) -> Checks:
     settings = rule.settings
     assert rule.n_samples is not None
     assert rule.losses is not None
-    free = (settings.p, settings.tau, settings.delta, rule.p_lower) == (None,) * 4
+    free = (settings.p, settings.tau, settings.delta, rule.p_lower, rule.share) == (None,) * 5
     yield (
         "losses need the mixture correction, and nothing fixed",
         (free and settings.correction == "mixture"),
@@ -202,10 +211,10 @@ def _losses(rule: DecisionRule) -> Checks:
     yield f"`losses_`: {wrong}", wrong is None
     yield "k is 0 exactly where tau is -inf", (rule.min_count == 0) == (rule.tau == -math.inf)
     losses = np.array(rule.losses)
-    n, touched = rule.n_calibration, settings.touched
+    n, lost = rule.n_calibration, settings.lost
     yield (
         "`losses_` cost too much at any threshold",
-        rule.min_count == 0 or not accept_all(losses, n, settings.proof_level, touched),
+        rule.min_count == 0 or not accept_all(losses, n, settings.proof_level, lost),
     )
 
 
@@ -214,9 +223,10 @@ def _ranks(rule: DecisionRule) -> Checks:
     assert rule.rank is not None
     assert rule.n_samples is not None
     searched = settings.correction in ("mixture", "shared-draws")
-    top = top_rank(rule.n_calibration, rule.level, settings.delta, settings.touched)
+    top = _top_rank(rule)
     # Then it may be any up to the top.
-    chosen = searched and settings.tau is None and rule.share is None
+    shared = settings.correction == "shared-draws"
+    chosen = shared or (searched and settings.tau is None and rule.share is None)
     low = min(1, top) if chosen else top
     yield "`rank_` must be that of alpha and n", low <= rule.rank <= top
     yield (

@@ -65,7 +65,8 @@ def counted_rule(
 
 def rank_of(settings: Settings, n: int) -> int:
     """Return the rank of tau over n points."""
-    return max(conformal_rank(settings.level - settings.spent, n) - settings.touched, 0)
+    level = settings.level - settings.spent
+    return max(conformal_rank(level, settings.clean_size(n)) - settings.lost, 0)
 
 
 def bound_error(settings: Settings, n: int, n_classes: int | None) -> Fraction | None:

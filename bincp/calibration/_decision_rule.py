@@ -37,6 +37,13 @@ class Settings(Departures):
         return self.passes is not None and self.correction == "mixture" and self.tau is None
 
     @property
+    def unproven_if_shared(self) -> str | None:
+        """The option that has no proof where the calibration points share their draws."""
+        if self.attacked_calibration:
+            return "attacked_calibration"
+        return "poisoned" if self.resizes else None
+
+    @property
     def spent(self) -> Fraction:
         """The part of alpha that confidence bounds spend."""
         return self.eta if self.correction == "clopper-pearson" else Fraction(0)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from bincp._utils.levels import Level, as_fraction
-from bincp._utils.validation import check_flag, check_integer
+from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.calibration._composition import worst_certificate
 from bincp.calibration._conditions import TOLERANCE
 from bincp.certificates import Certificate
@@ -22,6 +22,12 @@ LABEL_NOISE = ("count", "rate", "mean-rate")
 """What may be known of wrong labels."""
 
 LabelNoise = tuple[str, Fraction | int]
+
+POISON = ("deletions", "insertions")
+"""What an adversary may have done who replaced no point."""
+
+Poison = int | tuple[str, int]
+"""A number of replaced points, or of deleted or inserted ones."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +47,19 @@ class Successive(Shift):
 
 @dataclass(frozen=True, kw_only=True)
 class Departures:
-    """The checked options of how calibration points may differ from clean test points."""
+    """The checked options of how calibration points may differ from clean test points.
+
+    *Points that come or go.* Let N be the number of clean points, and J(N) = floor(a (N + 1)) the
+    rank that a level a allows. Where n points are seen and at most d were deleted, take the rank
+    J(n + d) - d: if D <= d were, it is at most the (J(n + d) - d + D)-th smallest of the clean
+    points, and J(n + d) - (d - D) <= J(n + D) = J(N), as J grows by at most 1 a point. Where at
+    most d were inserted, J(n - d) will do: points that are inserted only lower an order statistic,
+    and n - d <= N. Sums of losses in the place of ranks have the same two numbers. All this holds
+    for one rule: the adversary chooses n, so t and the test must not depend on it.
+    """
 
     alpha: Fraction
-    poisoned: int = 0
+    poisoned: Poison = 0
     label_noise: LabelNoise | None = None
     shift: Shift | None = None
     attacked_calibration: bool = False
@@ -62,11 +77,27 @@ class Departures:
         return any(getattr(self, name) for name in self.names)
 
     @property
-    def touched(self) -> int:
-        """The most calibration points that may be arbitrary."""
-        if self.label_noise is not None and self.label_noise[0] == "count":
-            return self.poisoned + int(self.label_noise[1])
-        return self.poisoned
+    def lost(self) -> int:
+        """The most clean points that may be missing among those seen, or be others there."""
+        kind, size = self._poison
+        noise, count = self.label_noise or ("count", 0)
+        gone = 0 if kind == "insertions" else size
+        return gone + (int(count) if noise == "count" else 0)
+
+    def clean_size(self, n: int) -> int:
+        """Return the number of clean points that is worst for the rank where n are seen."""
+        kind, size = self._poison
+        return max(n + {"deletions": size, "insertions": -size}.get(kind, 0), 0)
+
+    @property
+    def resizes(self) -> bool:
+        """Whether the adversary chooses how many points are seen."""
+        kind, size = self._poison
+        return kind in POISON and size > 0
+
+    @property
+    def _poison(self) -> tuple[str, int]:
+        return self.poisoned if isinstance(self.poisoned, tuple) else ("replaced", self.poisoned)
 
     @cached_property
     def drift(self) -> Shift | None:
@@ -125,11 +156,23 @@ def checked_departures(
     if not (shift is None or isinstance(shift, Shift)):
         raise TypeError(f"`shift` must be None or a shift of bincp.shifts, got {shift!r}")
     return {
-        "poisoned": check_integer("poisoned", poisoned, low=0),
+        "poisoned": check_poison(poisoned),
         "label_noise": check_label_noise(label_noise),
         "shift": shift,
         "attacked_calibration": check_flag("attacked_calibration", attacked_calibration),
     }
+
+
+def check_poison(value: Any) -> Poison:
+    """Return how many points were replaced, or what else was done to how many."""
+    if not isinstance(value, tuple):
+        return check_integer("poisoned", value, low=0)
+    if len(value) != 2 or value[0] not in POISON:
+        raise ValueError(
+            '`poisoned` must be an integer >= 0, ("deletions", d) or ("insertions", d) with '
+            f"d >= 0, got {value!r}"
+        )
+    return value[0], check_integer("poisoned", value[1], low=0, high=MAX_COUNT)
 
 
 def check_label_noise(value: Any) -> LabelNoise | None:

@@ -20,6 +20,7 @@ from bincp.calibration._codecs import (
     FLOAT,
     LABEL_NOISE,
     PASSES,
+    POISON,
     SHARE,
     SHIFT,
     TEXT,
@@ -37,7 +38,7 @@ from bincp.calibration._risk_rule import RiskRule, RiskSettings
 Fields = dict[str, Codec]
 
 DEPARTURES: Fields = {
-    "poisoned": COUNT,
+    "poisoned": POISON,
     "label_noise": LABEL_NOISE,
     "shift": SHIFT,
     "attacked_calibration": FLAG,

@@ -21,6 +21,7 @@ from bincp.calibration._losses import select_threshold_by_losses
 from bincp.calibration._mixture import Setup, setups_of, top_rank
 from bincp.calibration._search import Rule, best_rule, price_of
 from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._shared_at_tau import choose_at_tau, count_at_tau
 from bincp.calibration._shared_draws import shared_rule
 from bincp.calibration._threshold import kth_smallest, select_threshold
 from bincp.certificates import Certificate
@@ -103,8 +104,7 @@ def fit(task: Task) -> DecisionRule:
     if task.settings.correction == "mixture":
         return _fit_mixture(task)
     if task.settings.correction == "shared-draws":
-        rank, t, counts = shared_rule(task.certificate, task.settings, task.n, task.m, task.m_test)
-        return task.rule(_threshold(task, t, rank), rank, t, counts)
+        return _fit_shared(task)
     return _fit_counted(task)
 
 
@@ -112,7 +112,8 @@ def fit_exact(
     certificate: Certificate, settings: Settings, values: npt.NDArray[np.float64], tau: float
 ) -> DecisionRule:
     """Return the decision rule of exact probabilities, without any correction."""
-    rank = top_rank(values.size, settings.level, settings.delta, settings.touched)
+    size = settings.clean_size(values.size)
+    rank = top_rank(size, settings.level, settings.delta, settings.lost)
     p = kth_smallest(values, rank) if rank else 0.0
     return DecisionRule(
         settings=settings,
@@ -149,6 +150,18 @@ def _fit_mixture(task: Task) -> DecisionRule:
     return task.rule(tau, rank, chosen.t, counts, boundaries=chosen.test.boundaries)
 
 
+def _fit_shared(task: Task) -> DecisionRule:
+    """Let all calibration points share their draws; see `_shared_draws` and `_shared_at_tau`."""
+    settings, sizes = task.settings, (task.n, task.m, task.m_test)
+    if settings.tau is not None:
+        rank, _ = choose_at_tau(task.worst, settings, *sizes)
+        tau, t = _count_at_fixed_tau(task, rank)
+        k = count_at_tau(task.worst, settings, *sizes, t)
+        return task.rule(tau, rank, t, _count_rule(task, t, k))
+    rank, t, counts = shared_rule(task.certificate, settings, *sizes)
+    return task.rule(_threshold(task, t, rank), rank, t, counts)
+
+
 def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:
     assert chosen.losses is not None
     settings = task.settings
@@ -156,7 +169,7 @@ def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:
         task.scores,
         chosen.losses,
         settings.proof_level,
-        settings.touched,
+        settings.lost,
         n_threads=task.n_threads,
     )
     k = chosen.test.k if tau > -math.inf else 0

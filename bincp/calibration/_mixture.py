@@ -25,9 +25,9 @@ from bincp.shifts import Shift
 class Setup:
     """Everything that the mixture correction may use before it sees a score.
 
-    n calibration points have m samples each, a test point has m_test = m'. ``delta`` belongs to a
-    training-conditional guarantee and is None for the marginal one. ``t`` is given where the user
-    fixed p. ``poisoned`` points may be arbitrary.
+    n clean calibration points have m samples each, a test point has m_test = m'. ``delta`` belongs
+    to a training-conditional guarantee and is None for the marginal one. ``t`` is given where the
+    user fixed p. ``poisoned`` points may be arbitrary.
 
     A shift of the test law has two proofs. Either ``alpha`` is the level that it leaves of that of
     the user; or ``inside`` is the shift, and the imagined point is drawn from the test law. A
@@ -101,17 +101,17 @@ def setups_of(
 ) -> tuple[Setup, ...]:
     """Return what the mixture correction may use under these settings before it sees a score.
 
-    A rule that is valid in one of the setups is valid.
+    n points are seen. A rule that is valid in one of the setups is valid.
     """
     outside = Setup(
         settings.worst(certificate),
-        n,
+        settings.clean_size(n),
         m,
         m_test,
         settings.level,
         settings.delta,
         None if settings.p is None else success_rank(settings.p, m),
-        settings.touched,
+        settings.lost,
         fixed_share=share,
     )
     if settings.drift is None:

@@ -1,5 +1,6 @@
 """Class-conditional (Mondrian) calibration: a rule for each class, so that each is covered."""
 
+import logging
 import warnings
 from collections.abc import Callable
 from itertools import pairwise
@@ -30,11 +31,14 @@ from bincp.calibration._prediction import sets_from_counts, sets_from_scores
 from bincp.calibration._sequential import SequentialRule
 from bincp.calibration._shared_draws import check_independent
 from bincp.calibration._stored import CalibrationScores, StoredScores
+from bincp.calibration._told import log_choice
 from bincp.certificates import Certificate
 from bincp.counting import check_no_nan
 from bincp.errors import TrivialSetWarning
 
 __all__ = ["MondrianBinCP"]
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -249,13 +253,18 @@ class MondrianBinCP(Configured):
                 fitted(order[start:end]) if start < end else None for start, end in pairwise(starts)
             )
         ).with_provenance(provenance)
+        for label, rule in enumerate(rules.rules):
+            if rule is None:
+                _log.info("class %d has no points: its label is in every set", label)
+            else:
+                log_choice(_log, rule, f"class {label}: ")
         if (causes := trivial_classes(rules, certificate)) is not None:
             warnings.warn(causes, TrivialSetWarning, stacklevel=2)
         return self
 
     def _common_rule(self, certificate: Certificate, m: int, m_test: int) -> Common | None:
         """Return what the rules of all class sizes share, where an adversary may choose these."""
-        if not self._settings.touched:
+        if not (self._settings.lost or self._settings.resizes):
             return None
         return common_rule(certificate, self._settings, m, m_test)
 
@@ -445,7 +454,13 @@ def _check_departures(settings: Settings) -> None:
             "points between classes and their share of each class is not known, got "
             f"{settings.label_noise!r}"
         )
-    if settings.touched and settings.spends_on_classes:
+    poisoned = settings.lost or settings.resizes
+    if poisoned and settings.correction == "shared-draws":
+        raise ValueError(
+            '`correction` must not be "shared-draws" with poisoned points, because its rules '
+            "depend on the sizes of the classes, which an adversary then chooses"
+        )
+    if poisoned and settings.spends_on_classes:
         raise ValueError(
             '`union` must be "two-bounds" with poisoned points, because the bounds of '
             f'"per-bound" depend on the sizes of the classes, got {settings.union!r}'

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bincp._utils.drawing import draw
+from bincp._utils.drawing import COLOURS, draw, finish
 from bincp._utils.levels import Level, shown
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.calibration._arguments import check_test_samples
 from bincp.calibration._bincp import BinCP
 from bincp.calibration._clopper_pearson import uncorrected_rule
+from bincp.calibration._common import Common, common_if_resized
 from bincp.calibration._counted import counted_rule, wrong_labels
 from bincp.calibration._decision_rule import DecisionRule, Settings
-from bincp.calibration._departures import Noise
+from bincp.calibration._departures import Noise, Poison
 from bincp.calibration._label_test import LabelTest
 from bincp.calibration._mixture import setups_of
 from bincp.calibration._search import best_rule, price_of
@@ -227,7 +228,7 @@ class Plan:
     def _departures(self) -> list[str]:
         settings = self.settings
         parts = {
-            "poisoned points": settings.poisoned or None,
+            "poisoned points": _poison_text(settings.poisoned),
             "label noise": settings.label_noise and "{} {}".format(*settings.label_noise),
             "shift": settings.shift,
             "calibration inputs": "attacked" if settings.attacked_calibration else None,
@@ -270,24 +271,21 @@ class Plan:
         papers = [plan.paper for plan in plans if plan.paper is not None]
         if papers:
             shares[f"the paper's: {papers[0].name}"] = [plan.wrong_labels for plan in papers]
-        for (name, values), style, color in zip(shares.items(), _STYLES, _COLORS, strict=False):
+        for (name, values), style, color in zip(shares.items(), _STYLES, COLOURS, strict=False):
             axes.plot(numbers, values, style, color=color, label=name)
-        axes.plot(self.n_test_samples, self.wrong_labels, "o", color=_COLORS[0], label="this plan")
+        axes.plot(self.n_test_samples, self.wrong_labels, "o", color=COLOURS[0], label="this plan")
         axes.set_xscale("log", base=2)
         axes.set_xticks(numbers, [str(m) for m in numbers])
-        axes.set(xlabel="samples m' = m", ylim=(0, None))
+        given = f"for n = {self.n}, alpha = {self.settings.alpha}"
+        axes.set(xlabel=f"samples m' = m, {given}", ylim=(0, None))
         axes.set_ylabel("share of wrong labels, reference population")
-        axes.set_title(f"n = {self.n}, alpha = {self.settings.alpha}", fontsize=11)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
+        finish(axes)
 
     def _with_samples(self, m: int) -> "Plan":
         return _Numbers(self.certificate, self.settings, self.n, m, m, self.n_classes).plan()
 
 
 _ROW = "{:<36}{:>6}{:>9}{:>14}{:>9}"
-_COLORS = ("#0072b2", "#d55e00")  # told apart by the colour-blind
 _STYLES = ("-", "--")
 
 
@@ -305,7 +303,7 @@ def plan(
     eta: Level | None = None,
     guarantee: str | tuple[str, Level] = "marginal",
     passes: Level | None = None,
-    poisoned: int = 0,
+    poisoned: Poison = 0,
     label_noise: Noise | None = None,
     shift: Shift | None = None,
     attacked_calibration: bool = False,
@@ -452,11 +450,20 @@ class _Numbers:
 
     def _paper(self) -> Plan | None:
         eta = self.settings.eta
-        if self.n_classes is None or self.settings.delta is not None or eta >= self.settings.level:
+        given = self.settings.delta is not None or self.settings.resizes  # it has no proof for
+        if self.n_classes is None or given or eta >= self.settings.level:
             return None
         printed = replace(self.settings, p=PAPER_P, correction="clopper-pearson", passes=None)
         printed = replace(printed, union="per-bound")
         return replace(self, settings=printed)._plan()
+
+    @cached_property
+    def _common(self) -> Common | None:
+        return common_if_resized(self.certificate, self.settings, self.m, self.m_test)
+
+    @property
+    def _share(self) -> Fraction | None:
+        return None if self._common is None else self._common.share
 
     @property
     def _is_mixture(self) -> bool:
@@ -464,13 +471,21 @@ class _Numbers:
 
     def _mixture(self) -> tuple[DecisionRule, float, float]:
         """Return the rule, its share of wrong labels and its passes."""
-        setups = setups_of(self.certificate, self.settings, self.n, self.m, self.m_test)
-        chosen = best_rule(setups, price_of(self.settings))
-        rule = self._rule(chosen.test.k, chosen.rank, chosen.t)
+        common = self._common
+        setups = setups_of(
+            self.certificate, self.settings, self.n, self.m, self.m_test, self._share
+        )
+        chosen = None if common is None else common.chosen
+        rank: int | None = setups[0].top_rank
+        if chosen is None:
+            chosen = best_rule(setups, price_of(self.settings))
+            rank = chosen.rank
+        k = 0 if rank == 0 else chosen.test.k
+        rule = self._rule(k, rank, chosen.t)
         if chosen.losses is not None:
             rule = replace(rule, losses=tuple(chosen.losses.tolist()))
-        if chosen.test.boundaries is None or chosen.is_trivial:
-            return rule, chosen.wrong, float(self.m_test)
+        if chosen.test.boundaries is None or not k:
+            return rule, chosen.wrong if k else 1.0, float(self.m_test)
         return replace(rule, boundaries=chosen.test.boundaries), chosen.wrong, chosen.passes
 
     def _counted(self) -> tuple[DecisionRule, float, float]:
@@ -479,7 +494,7 @@ class _Numbers:
             rank, t, counts = shared_rule(self.certificate, self.settings, n, m, m_test)
         else:
             rank, t, counts = counted_rule(
-                self.certificate, self.settings, n, m, m_test, self.n_classes
+                self.certificate, self.settings, n, m, m_test, self.n_classes, self._share
             )
         k = counts.min_count if rank else 0
         rule = replace(
@@ -502,9 +517,16 @@ class _Numbers:
             n_samples=self.m,
             n_test_samples=self.m_test,
             n_classes=self.n_classes,
+            share=self._share,
             p=found and found.p,
             certified_p=found and found.certified_p,
         )
+
+
+def _poison_text(poisoned: Poison) -> str | None:
+    if isinstance(poisoned, tuple):
+        return "{1} {0}".format(*poisoned)
+    return str(poisoned) if poisoned else None
 
 
 def _most_draws(rule: SequentialRule) -> float:

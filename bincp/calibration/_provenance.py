@@ -10,6 +10,7 @@ COMPARED = (
     "precision",
     "input_shape",
     "input_range",
+    "graph",
     "noise_version",
 )
 """What must be the same in calibration and prediction where both are known."""

@@ -3,6 +3,7 @@
 Coverage is the special case of one true label and the loss "it is not in the set".
 """
 
+import logging
 import math
 import warnings
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from bincp.calibration._arguments import (
     check_test_samples,
 )
 from bincp.calibration._attributes import Certified, Shown, fitted
-from bincp.calibration._departures import Noise, checked_departures
+from bincp.calibration._departures import Noise, Poison, checked_departures
 from bincp.calibration._prediction import (
     sampled,
     sets_from_counts,
@@ -36,6 +37,7 @@ from bincp.calibration._risk_rule import (
 )
 from bincp.calibration._risk_threshold import Loss, Sets, largest_threshold
 from bincp.calibration._stored import StoredScores
+from bincp.calibration._told import log_choice
 from bincp.calibration._triviality import too_few_points, too_small_p
 from bincp.certificates import Certificate, as_certificate
 from bincp.counting import kth_largest
@@ -43,6 +45,8 @@ from bincp.errors import TrivialSetWarning
 from bincp.shifts import Shift
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 def _fitted(read: Callable[[RiskRule], T]) -> Shown[T]:
@@ -94,9 +98,11 @@ class RobustRiskControl(Certified):
         Declare that a loss that is a function adds up: it is a sum, over the true labels that are
         missing, of weights that depend on the input and its true labels and add up to 1 at most.
         This is checked on the sets that calibration meets. The false-negative rate is such a loss.
-    poisoned : int
+    poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: the
-        n - b largest losses are added up, and each of b points costs 1.
+        n - b largest losses are added up, and each of b points costs 1. Or d, the most that were
+        only deleted: each costs 1, and counts for n. Or d, the most that were only inserted: the
+        n - d largest losses are added up, as of n - d points.
     label_noise : None, ("count", c), ("rate", e) or ("mean-rate", e), optional
         What is known of calibration points with wrong sets of true labels, as in `BinCP`.
     shift : bincp.shifts.Shift, optional
@@ -155,7 +161,11 @@ class RobustRiskControl(Certified):
     Any other loss is at most that of the imagined set, or 1 if a label of the imagined set is
     refused: a' + K D, D the largest (1 - u(p)) v(p). A shift acts on 1 less the loss, as on the
     probability of an event. Poison: the losses of the clean points that are left are at most the
-    n - b largest that are seen, and those of the others at most 1.
+    n - b largest that are seen, and those of the others at most 1. The same is said of n + d points
+    where d were deleted. Of inserted points, D <= d, the n - D largest losses bound those of the
+    clean ones. If they and 1 are at most a' (n - D + 1) for D = d, then for fewer, too: each
+    further loss is at most the mean of the larger ones, which is below a'. Neither a' nor the test
+    depends on n then, which the adversary chooses.
 
     *Confidence bounds.* The level is alpha - eta. The probability that a score of y reaches v(x, y)
     itself is at least the lower confidence bound L of t successes in m, but for a probability of
@@ -228,7 +238,7 @@ class RobustRiskControl(Certified):
         eta: Level = 1e-3,
         passes: Level | None = None,
         additive: bool = False,
-        poisoned: int = 0,
+        poisoned: Poison = 0,
         label_noise: Noise | None = None,
         shift: Shift | None = None,
     ) -> None:
@@ -324,7 +334,8 @@ class RobustRiskControl(Certified):
             labels,
             loss,
             found.level,
-            settings.touched,
+            settings.lost,
+            size=settings.clean_size(n),
             additive=settings.additive,
         )
         accept_all = tau == -math.inf
@@ -393,7 +404,13 @@ class RobustRiskControl(Certified):
         threshold = check_threshold("tau", tau)
         settings = self._settings
         largest, total_loss = largest_threshold(
-            values, labels, loss, settings.level, settings.touched, additive=settings.additive
+            values,
+            labels,
+            loss,
+            settings.level,
+            settings.lost,
+            size=settings.clean_size(len(values)),
+            additive=settings.additive,
         )
         p = max(0.0, largest)
         return self._with(
@@ -571,6 +588,7 @@ class RobustRiskControl(Certified):
         """Replace the rule, at once, and warn if it accepts every label."""
         rule = RiskRule(self._settings, certificate=certificate.describe(), **found)
         self._rule = rule
+        log_choice(_log, rule)
         _warn_if_trivial(rule, better_p)
         return self
 
@@ -592,7 +610,7 @@ def _warn_if_trivial(rule: RiskRule, better: Fraction | None) -> None:
         "noise, more samples or a larger alpha would fix it"
     )
     settings, n = rule.settings, rule.n_calibration
-    if settings.sampled_alpha * (n + 1) < settings.touched + 1:
+    if settings.sampled_alpha * (settings.clean_size(n) + 1) < settings.lost + 1:
         cause = too_few_points(n, settings, settings.level - settings.sampled_alpha)
     elif rule.tau == -math.inf:
         cause = (

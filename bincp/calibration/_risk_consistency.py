@@ -55,10 +55,11 @@ def _exact(rule: RiskRule) -> Checks:
 
 
 def _total_loss(rule: RiskRule, level: Fraction) -> Checks:
-    total, n = rule.total_loss, rule.n_calibration
+    total, settings = rule.total_loss, rule.settings
+    size = settings.clean_size(rule.n_calibration)
     yield (
         "`total_loss_` must be within the budget of alpha and n",
-        total is None or total + rule.settings.touched + 1 <= level * (n + 1),
+        total is None or total + settings.lost + 1 <= level * (size + 1),
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from bincp._utils.levels import conformal_rank, float_below, success_rank
+from bincp._utils.levels import conformal_rank, float_below, nominal_size, success_rank
 from bincp.calibration._clopper_pearson import CountRule
 from bincp.calibration._counted import count_rule, default_success_rank
 from bincp.calibration._risk_fitting import risk_test
@@ -31,7 +31,10 @@ def fit_counts(
     m: int,
     m_test: int,
 ) -> RiskCounts:
-    """Return what can be known before a score is looked at."""
+    """Return what can be known before a score is looked at; it is one for all n if n is chosen."""
+    if settings.resizes:
+        size = nominal_size(settings.sampled_alpha)
+        return fit_counts(certificate, settings.of_clean_points, size, n_classes, m, m_test)
     worst = settings.worst(certificate)
     if settings.correction == "mixture":
         share, t, test = risk_test(certificate, settings, n, n_classes, m, m_test)
@@ -58,6 +61,9 @@ def better_p_of(
     """Return another p than the one that was given if that one is the cause of trivial sets."""
     if settings.p is None:
         return None
+    if settings.resizes:
+        size = nominal_size(settings.sampled_alpha)
+        return better_p_of(certificate, settings.of_clean_points, size, n_classes, m, m_test)
     if settings.correction == "mixture":
         free = replace(settings, p=None)
         found = risk_test(certificate, free, n, n_classes, m, m_test)
@@ -68,4 +74,4 @@ def better_p_of(
 
 
 def _rank(settings: RiskSettings, n: int) -> int:
-    return max(conformal_rank(settings.sampled_alpha, n) - settings.touched, 0)
+    return max(conformal_rank(settings.sampled_alpha, n) - settings.lost, 0)

@@ -133,7 +133,7 @@ def _for_any_loss(
         for test in _tests(m_test, price):
             lost = _lost(curve, t, m, test.worst_refusals(curve))
             share = settings.level - n_classes * lost
-            rank = share * (n + 1) - settings.touched
+            rank = share * (n + 1) - settings.lost
             if rank < 1:
                 continue
             cost = _cost(test, t, m, float(rank), n, price)

@@ -1,6 +1,6 @@
 """The rule that risk control calibrates, and everything that it was made from."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -39,6 +39,13 @@ class RiskSettings(Departures):
         return Settings(
             alpha=self.alpha, p=self.p, correction=self.correction, passes=self.passes, **shared
         )
+
+    @property
+    def of_clean_points(self) -> "RiskSettings":
+        """The same options for points that nobody changed, added or took away."""
+        noise = self.label_noise
+        counted = noise is not None and noise[0] == "count"
+        return replace(self, poisoned=0, label_noise=None if counted else noise)
 
     @property
     def sampled_alpha(self) -> Fraction:

@@ -34,21 +34,25 @@ def largest_threshold(
     labels: ArrayLike,
     loss: str | Loss,
     level: Fraction,
-    poisoned: int = 0,
+    lost: int = 0,
     *,
+    size: int | None = None,
     additive: bool = False,
 ) -> Threshold:
     """Return the largest value v with sum_i loss_i({values_i >= v}) + 1 <= level (n + 1).
 
     -inf, without a sum, if there is none. The sets change at values only, and the loss grows with
-    v. A string is the false-negative rate. The smallest losses of so many ``poisoned`` points are
-    replaced by 1. A function that is said to be ``additive`` is checked.
+    v. A string is the false-negative rate. Of the clean points, whose ``size`` is n if not given,
+    those that are ``lost`` cost 1, and the largest losses that are seen stand for the rest. A
+    function that is said to be ``additive`` is checked.
     """
     true = as_members("labels", labels)
     if true.shape != values.shape:
         raise ValueError(f"`labels` must have shape {values.shape}, got {true.shape}")
     candidates = np.unique(values)
-    budget = level * (len(values) + 1) - (poisoned + 1)
+    size = len(values) if size is None else size
+    left_out = len(values) - (size - lost)
+    budget = level * (size + 1) - (lost + 1)
     every, none = np.ones_like(true), np.zeros_like(true)
     at_low, at_high = _losses(loss, every, true), _losses(loss, none, true)
     if Fraction(float(at_low.max())) > level:
@@ -58,7 +62,7 @@ def largest_threshold(
         )
     low, high = -1, len(candidates)  # the sets of all labels, and none
     at_none = at_high
-    if poisoned >= len(values):
+    if size <= lost:
         return Threshold(-math.inf, None)
     found = Threshold(-math.inf, None)
     while high - low > 1:
@@ -68,7 +72,7 @@ def largest_threshold(
         _check_monotone(at_low, losses, at_high)
         if additive:
             _check_additive(losses, _losses(loss, ~sets, true), at_none)
-        total = _total(loss, sets, true, losses, poisoned)
+        total = _total(loss, sets, true, losses, left_out)
         if total <= budget:
             low, at_low = middle, losses
             found = Threshold(float(candidates[middle]), total)

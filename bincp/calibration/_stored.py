@@ -16,8 +16,10 @@ class CalibrationScores(Protocol):
 
     def calibration_points(
         self, certificate: dict[str, Any]
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None, int]:
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None, int | None]:
         """Return the scores (n, m) of the true labels, the labels, and K.
+
+        Labels that are no classes are None, as is their number.
 
         It refuses a certificate, by its description, that is for other noise.
         """
@@ -38,6 +40,8 @@ class StoredScores(CalibrationScores, Protocol):
     ) -> Iterator[tuple[Iterable[npt.NDArray[np.bool_]], npt.NDArray[np.int64] | None]]:
         """Yield the prediction sets of each rule, and the labels, of some inputs at a time."""
 
+    @property
+    def n_inputs(self) -> int: ...
     @property
     def n_classes(self) -> int: ...
     @property

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike, as_counts, as_scores
 from bincp._utils.frames import frame
 from bincp._utils.levels import LEVELS, Level, check_level
+from bincp._utils.progress import check_progress, progress_bar
 from bincp._utils.tables import table
 from bincp._utils.validation import check_integer
 from bincp.calibration._arguments import check_run_classes
@@ -192,6 +193,7 @@ def sweep(
     n_test_samples: int | None = None,
     confidence: Level = 0.95,
     n_threads: int = 1,
+    progress: bool | None = None,
     **options: Any,
 ) -> Sweep:
     """Calibrate a rule for each certificate, level, correction and p on the same scores.
@@ -221,6 +223,9 @@ def sweep(
         Of the intervals for the coverage, in (0, 1).
     n_threads : int
         As in `BinCP.calibrate`.
+    progress : bool, optional
+        Show progress bars on stderr (needs tqdm). By default there is one after two seconds if
+        stderr is a terminal; True shows it at once and anywhere, False never.
     **options
         The other options of `BinCP`, the same for all rules: `union`, `eta`, `guarantee`, `passes`,
         `tau`.
@@ -275,6 +280,7 @@ def sweep(
     """
     level = check_level("confidence", confidence)
     threads = check_integer("n_threads", n_threads, low=1)
+    shown = check_progress(progress)
     stored = isinstance(scores, StoredScores)
     if labels is not None and (stored or scores is None):
         got = "without scores" if scores is None else "with a run, which has its own"
@@ -282,9 +288,10 @@ def sweep(
     certificates = several("certificates", certificates, Certificate)
     rules = combinations(certificates, alpha, correction, p, options)
     if scores is None:
-        return measured(rules, true_scores, None, level, n_classes, n_test_samples, threads)
+        none = Tests(None, 0)
+        return measured(rules, true_scores, none, level, n_classes, n_test_samples, threads, shown)
     if stored:
-        tests: Iterator[Decided] = scores.decisions(rules)
+        tests = Tests(scores.decisions(rules), scores.n_inputs)
         n_labels, m_test = scores.n_classes, scores.n_samples
     else:
         checked = as_scores("scores", scores)
@@ -294,35 +301,48 @@ def sweep(
             )
         _, n_labels, m_test = checked.bits.shape
         y = checked_labels("labels", labels, checked.bits.shape[:2])
-        tests = iter([((rule.predict_set(scores) for rule in rules), y)])
+        decided = ((rule.predict_set(scores) for rule in rules), y)
+        tests = Tests(iter([decided]), len(checked.bits))
     if n_classes not in (None, n_labels):
         raise ValueError(f"`n_classes` must be the K = {n_labels} of `scores`, got {n_classes}")
     if n_test_samples not in (None, m_test):
         raise ValueError(
             f"`n_test_samples` must be the m' = {m_test} of `scores`, got {n_test_samples}"
         )
-    return measured(rules, true_scores, tests, level, n_labels, m_test, threads)
+    return measured(rules, true_scores, tests, level, n_labels, m_test, threads, shown)
+
+
+class Tests(NamedTuple):
+    """What the rules decide about the test inputs, block by block, if there are any."""
+
+    blocks: Iterator[Decided] | None
+    n_inputs: int
 
 
 def measured(
     rules: Sequence[BinCP],
     true_scores: ArrayLike,
-    tests: Iterator[Decided] | None,
+    tests: Tests,
     confidence: Fraction,
     n_classes: int | None,
     n_test_samples: int | None,
     n_threads: int,
+    progress: bool | None,
 ) -> Sweep:
     """Calibrate new rules, measure what they decide, and warn once about those that are trivial.
 
-    ``tests`` is read after the calibration.
+    ``tests`` are read after the calibration.
     """
-    _calibrate(rules, true_scores, n_classes, n_test_samples, n_threads)
+    with progress_bar(progress, len(rules), "calibration", "rule") as bar:
+        for _ in _calibrated(rules, true_scores, n_classes, n_test_samples, n_threads):
+            bar.update()
     causes = [_trivial_cause(rule) for rule in rules]
     tallies = [_Tally() for _ in rules]
-    for sets, labels in () if tests is None else tests:
-        for tally, members in zip(tallies, sets, strict=True):
-            tally.add(members, labels)
+    with progress_bar(progress, len(rules) * tests.n_inputs, "test", "set") as bar:
+        for sets, labels in tests.blocks or ():
+            for tally, members in zip(tallies, sets, strict=True):
+                tally.add(members, labels)
+                bar.update(len(members))
     rows = [
         _row(rule, cause, tally, confidence)
         for rule, cause, tally in zip(rules, causes, tallies, strict=True)
@@ -372,13 +392,13 @@ def several(name: str, value: Any, single: type | tuple[type, ...]) -> tuple[Any
     return values
 
 
-def _calibrate(
+def _calibrated(
     rules: Sequence[BinCP],
     true_scores: ArrayLike,
     n_classes: int | None,
     n_test_samples: int | None,
     n_threads: int,
-) -> None:
+) -> Iterator[BinCP]:
     """Calibrate rules without their warnings; a run is read once for all with equal noise."""
     known: dict[str, Any] = {}
     for rule in rules:
@@ -393,6 +413,7 @@ def _calibrate(
         checked = as_scores("true_scores", points)
         known_classes = rule._check_classes(n_classes)
         rule._rule = rule._fit(checked, known_classes, n_test_samples, n_threads)
+        yield rule
 
 
 def _trivial_cause(rule: BinCP) -> str | None:

@@ -24,7 +24,7 @@ from bincp.certificates import Certificate
 def trivial_cause(rule: DecisionRule, certificate: Certificate) -> str | None:
     """Return the cause and the cure where sets are trivial, else None."""
     settings, n = rule.settings, rule.n_calibration
-    if top_rank(n, rule.level, settings.delta, settings.touched) == 0:
+    if top_rank(settings.clean_size(n), rule.level, settings.delta, settings.lost) == 0:
         if settings.delta is not None and settings.level:
             return _too_few_points_given(n, settings, settings.delta)
         return too_few_points(n, settings, settings.spent if rule.is_sampled else Fraction(0))
@@ -37,16 +37,17 @@ def trivial_cause(rule: DecisionRule, certificate: Certificate) -> str | None:
 
 def too_few_points(n: int, settings: Departures, spent: Fraction = Fraction(0)) -> str:
     """Return the cause and the cure where the conformal rank is 0 at the level less the spent."""
-    alpha, touched = settings.alpha, settings.touched
+    alpha, lost = settings.alpha, settings.lost
     level = settings.level - spent
     if level <= 0:
         return _too_far_a_shift(alpha)
-    needed = math.ceil((1 + touched) / level) - 1
+    size = settings.clean_size(n)
+    needed = math.ceil((1 + lost) / level) - 1 + n - size
     name = f"alpha = {shown(alpha)}"
     cure = f"at least {shown(needed)} calibration points or a larger alpha"
     if spent:
         name = f"alpha - eta = {shown(level)}"
-        if conformal_rank(settings.level, n) > touched:
+        if conformal_rank(settings.level, size) > lost:
             cure = f"at least {shown(needed)} calibration points or a smaller eta"
     return (
         f"n = {n} calibration points are too few for {name}{_beside(settings)}; {cure} would fix it"
@@ -63,8 +64,10 @@ def _too_far_a_shift(alpha: Fraction) -> str:
 def _beside(settings: Departures) -> str:
     """Return what else leaves fewer points or less of alpha."""
     parts = []
-    if settings.touched:
-        parts.append(f"{settings.touched} arbitrary points among them")
+    if isinstance(settings.poisoned, tuple):
+        parts.append("{1} {0}".format(*settings.poisoned))
+    elif settings.lost:
+        parts.append(f"{settings.lost} arbitrary points among them")
     if settings.drift is not None:
         parts.append(f"a shift that leaves the level {shown(settings.level)}")
     return f" and {' and '.join(parts)}" if parts else ""
@@ -96,7 +99,7 @@ def _too_few_points_given(n: int, settings: Departures, delta: Fraction) -> str:
     needed = math.ceil(minus_log(delta) / minus_log(1 - alpha))
     # Where alpha or delta is no double, enough points may still be too few.
     points = f"about {shown(needed)} calibration points, or " if needed > n else ""
-    if settings.touched:
+    if settings.lost:
         points = "more calibration points, or "
     return (
         f"n = {n} calibration points are too few for alpha = {shown(settings.alpha)} and "
@@ -136,12 +139,13 @@ def _given_p(rule: DecisionRule, certificate: Certificate) -> str | None:
     assert m_test is not None
     if settings.p is None:
         return None
+    free = replace(settings, p=None)
     if settings.correction == "shared-draws":
-        _, t, k = choose_shared(certificate, settings.alpha, n, m, m_test, None)
+        _, t, k = choose_shared(settings.worst(certificate), free, n, m, m_test)
         return too_small_p(settings.p, m_test, Fraction(t, m)) if k else None
     if settings.correction == "mixture":
-        free = setups_of(certificate, replace(settings, p=None), n, m, m_test, rule.share)
-        fixed = best_rule(free, Price(early=False))
+        setups = setups_of(certificate, free, n, m, m_test, rule.share)
+        fixed = best_rule(setups, Price(early=False))
         return None if fixed.is_trivial else too_small_p(settings.p, m_test)
     each = bound_error(settings, n, rule.n_classes)
     worst = settings.worst(certificate)

@@ -10,6 +10,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from bincp._utils.levels import Level, as_fraction
 from bincp._utils.validation import check_flag, check_integer, check_probability
 from bincp.certificates._certificate import (
@@ -20,7 +22,15 @@ from bincp.certificates._certificate import (
     make_certificate,
     taken_apart,
 )
-from bincp.certificates._combined import best, chain, hierarchy, joint_shift, power, strict
+from bincp.certificates._combined import (
+    best,
+    chain,
+    evaluations_of,
+    hierarchy,
+    joint_shift,
+    power,
+    strict,
+)
 from bincp.certificates._curves import in_sequence
 from bincp.certificates._facts import TRADE_OFF, Facts
 from bincp.certificates._law import check_law
@@ -29,7 +39,9 @@ from bincp.certificates._minorant import minorant
 from bincp.certificates._protocols import Operator
 from bincp.certificates._python_operators import PythonOperator
 
-MAX_REPEATS = 10**6  # evaluations of a bound at one p, which cannot be interrupted
+MAX_EVALUATIONS = 10**6  # of bounds at one p, which cannot be interrupted
+MAX_DEPTH = 100  # of certificates in certificates; Python's stack holds their descriptions
+MAX_PARTS = 10_000  # of a description
 _MAX_ACCURATE = 64  # bounds one after the other of which the minorant knows the rounding error
 _MOST_REGIONS = 2**10  # of a part of a product
 _MOST_DESCRIBED = 1000  # given regions
@@ -61,6 +73,14 @@ def compose(first: Certificate, second: Certificate, *more: Certificate) -> Cert
     ------
     TypeError
         If an argument is not a `Certificate`.
+    ValueError
+        If the certificate would need more than 10^6 evaluations of bounds for one probability, be
+        more than 100 certificates deep, or be made of more than 10^4.
+
+    Notes
+    -----
+    The limits of `compose` are those of all functions that make certificates of certificates: a
+    bound for one probability cannot be interrupted, and Python's stack must hold the description.
 
     Examples
     --------
@@ -84,7 +104,7 @@ def compose(first: Certificate, second: Certificate, *more: Certificate) -> Cert
         parts,
         facts=Facts(
             tight=family is not None,
-            convex=all(facts_of(part).convex for part in parts) and len(parts) <= _MAX_ACCURATE,
+            convex=all(facts_of(part).convex for part in parts),
             family=family,
             single=all(facts_of(part).family == TRADE_OFF for part in parts),
             masses=masses,
@@ -116,7 +136,7 @@ def repeat(certificate: Certificate, r: int) -> Certificate:
     TypeError
         If `certificate` is not a `Certificate`, or `r` not an integer.
     ValueError
-        If `r` is outside [0, 10^6].
+        If `r` is outside [0, 10^6], or the certificate too large, see `compose`.
 
     References
     ----------
@@ -129,7 +149,7 @@ def repeat(certificate: Certificate, r: int) -> Certificate:
     (0.728172, 0.728172)
     """
     part = checked_operand("certificate", certificate)
-    r = check_integer("r", r, low=0, high=MAX_REPEATS)
+    r = check_integer("r", r, low=0, high=MAX_EVALUATIONS)
     known = facts_of(part)
     operator, masses = _in_sequence([part], r)
     return combined(
@@ -138,7 +158,7 @@ def repeat(certificate: Certificate, r: int) -> Certificate:
         [part],
         facts=Facts(
             tight=r == 0 or known.family is not None or (r == 1 and known.tight),
-            convex=known.convex and r <= _MAX_ACCURATE,
+            convex=known.convex,
             family=known.family,
             single=known.family == TRADE_OFF,
             masses=masses,
@@ -184,7 +204,7 @@ def hierarchical(certificate: Certificate, q: float, r: int, *, shown: bool = Fa
     TypeError
         If an argument has the wrong type.
     ValueError
-        If `q` is outside [0, 1], or `r` out of range.
+        If `q` is outside [0, 1], `r` out of range, or the certificate too large, see `compose`.
 
     References
     ----------
@@ -244,6 +264,8 @@ def product(first: Certificate, second: Certificate) -> Certificate:
     ------
     TypeError
         If an argument is not a `Certificate`.
+    ValueError
+        If the certificate would be too large, see `compose`.
 
     References
     ----------
@@ -312,7 +334,7 @@ def mixture(certificates: Sequence[Certificate], weights: Sequence[Level]) -> Ce
         If an argument has the wrong type.
     ValueError
         If there is no certificate, the lengths differ, a weight is negative, or they do not sum to
-        1.
+        1; or if the certificate would be too large, see `compose`.
 
     Notes
     -----
@@ -367,7 +389,10 @@ def operand(certificate: Certificate) -> Operator:
     """Return the operator of an operand; a subclass may have bounds of its own."""
     operator, _ = taken_apart(certificate)
     if type(certificate) is not Certificate:
-        return PythonOperator(operator.name, certificate.lower, certificate.upper)
+        count = evaluations_of(operator)
+        return PythonOperator(
+            operator.name, certificate.lower, certificate.upper, evaluations=count
+        )
     return strict(operator)
 
 
@@ -381,6 +406,10 @@ def combined(
     recipe: Recipe,
 ) -> Certificate:
     """Return a certificate made of others, described by them; check the law if one is foreign."""
+    known = [facts_of(part) for part in parts]
+    depth, size = 1 + max(fact.depth for fact in known), 1 + sum(fact.parts for fact in known)
+    evaluations = evaluations_of(operator)
+    _check_size(content["type"], depth, size, evaluations)
     described = [_described(part) for part in parts]
     details: dict[str, Any] = {"made_by": {**content, "parts": described}, "tight": facts.tight}
     assumed = sorted({taken_apart(part)[0].name for part in parts if not facts_of(part).randomised})
@@ -395,12 +424,27 @@ def combined(
         facts=replace(
             facts,
             randomised=not assumed,
-            rough=_MAX_ACCURATE * sum(facts_of(part).rough for part in parts),
+            convex=facts.convex and evaluations <= _MAX_ACCURATE,
+            rough=_MAX_ACCURATE * sum(fact.rough for fact in known),
+            depth=depth,
+            parts=size,
         ),
     )
     if assumed:
         check_law(made)
     return made
+
+
+def _check_size(kind: str, depth: int, size: int, evaluations: int) -> None:
+    """Refuse a certificate that takes too long, or whose description Python cannot hold."""
+    for found, most, wanted, cure in (
+        (evaluations, MAX_EVALUATIONS, "need {} evaluations of bounds for one probability", ""),
+        (depth, MAX_DEPTH, "be {} certificates deep", "; `compose` takes many at once"),
+        (size, MAX_PARTS, "be made of {} certificates", "; `repeat` stands for equal ones"),
+    ):
+        if found > most:
+            limit = wanted.format(f"at most {most}")
+            raise ValueError(f"`{kind}` must {limit}, got {found}{cure}")
 
 
 def _in_sequence(
@@ -451,7 +495,8 @@ def _then(
 
 
 def _listed(name: str, values: object, wanted: str) -> list[Any]:
-    if isinstance(values, str | Certificate) or not isinstance(values, Iterable):
+    without_axis = isinstance(values, np.ndarray) and values.ndim == 0  # says it is iterable
+    if isinstance(values, str | Certificate) or not isinstance(values, Iterable) or without_axis:
         raise TypeError(f"`{name}` must be a sequence of {wanted}, got {values!r}")
     made = list(values)
     if not made:

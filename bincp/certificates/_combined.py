@@ -13,7 +13,7 @@ from bincp._core import _foreign, _operators
 from bincp._core._operators import Operator as CompiledOperator
 from bincp._utils.levels import float_above, float_below
 from bincp.certificates._curves import shortened
-from bincp.certificates._protocols import Operator
+from bincp.certificates._protocols import Bounds, Operator
 from bincp.certificates._python_operators import PythonOperator
 
 _BITS = 200  # of a root
@@ -28,16 +28,14 @@ def chain(parts: Sequence[Operator], rounds: int = 1) -> Operator:
         return _operators.shifted(shift[0], float_above(rounds * Fraction(shift[1])))
     if _are_compiled(parts):
         return _operators.chain(parts, rounds)
-    twin = _Chain(parts, rounds)
-    return PythonOperator("one ball after the other", twin.lower, twin.upper)
+    return _in_python("one ball after the other", _Chain(parts, rounds), rounds * _sum(parts))
 
 
 def best(parts: Sequence[Operator]) -> Operator:
     """Return the best of bounds that all hold."""
     if _are_compiled(parts):
         return _operators.best(parts)
-    twin = _Best(parts)
-    return PythonOperator("best of several", twin.lower, twin.upper)
+    return _in_python("best of several", _Best(parts), _sum(parts))
 
 
 def joint_shift(first: Operator, second: Operator) -> Operator | None:
@@ -70,8 +68,14 @@ def hierarchy(of: Operator, q: Fraction, r: int) -> Operator:
         rest = float_above(1 - low)
         lack = float_above(1 - low - Fraction(rest))
         return _operators.hierarchy(parts[0], float_below(low), float_above(high), rest, lack)
-    twin = _Hierarchy(of, low)
-    return PythonOperator("hierarchical", twin.lower, twin.upper)
+    return _in_python("hierarchical", _Hierarchy(of, low), evaluations_of(of) + 1)
+
+
+def evaluations_of(operator: Operator) -> int:
+    """Return how many bounds an operator evaluates for one probability, those of parts included."""
+    if isinstance(operator, CompiledOperator):
+        return _operators.evaluations_of(operator)
+    return operator.evaluations if isinstance(operator, PythonOperator) else 1
 
 
 def strict(operator: Operator) -> Operator:
@@ -113,6 +117,14 @@ def _with_sums(parts: Sequence[Operator]) -> list[Operator]:
         else:
             made.append(part)
     return made
+
+
+def _in_python(name: str, bounds: Bounds, evaluations: int) -> PythonOperator:
+    return PythonOperator(name, bounds.lower, bounds.upper, evaluations=evaluations)
+
+
+def _sum(parts: Sequence[Operator]) -> int:
+    return sum(map(evaluations_of, parts))
 
 
 def _shift(part: Operator) -> tuple[str, float] | None:

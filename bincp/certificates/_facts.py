@@ -33,6 +33,8 @@ class Facts:
     masses : callable or None
         Returns the likelihood-ratio regions whose knapsack the bounds are, None if they are too
         many.
+    depth, parts : int
+        How deep certificates are nested in the description, and how many it holds.
     """
 
     randomised: bool = False
@@ -42,6 +44,8 @@ class Facts:
     rough: float = 0.0
     single: bool = False
     masses: Callable[[], Masses | None] | None = None
+    depth: int = 0
+    parts: int = 1
 
 
 NOTHING_KNOWN = Facts()

@@ -27,6 +27,7 @@ from bincp._core._operators import Operator as CompiledOperator
 from bincp._utils.arrays import as_array, is_tensor
 from bincp._utils.validation import check_probability, pairs
 from bincp.certificates._certificate import Certificate, facts_of, make_certificate, taken_apart
+from bincp.certificates._combined import evaluations_of
 from bincp.certificates._facts import NOTHING_KNOWN, Facts, is_convex
 from bincp.certificates._law import check_law
 from bincp.certificates._masses import Masses
@@ -105,6 +106,14 @@ def certify(smoothing: Any, ball: Any) -> Certificate:
         if isinstance(value, type):
             raise TypeError(f"`{name}` must be an instance, got the class {value.__name__}")
     return _certificate_of(_find(type(smoothing), type(ball)), smoothing, ball)
+
+
+def certify_law(smoothing: Any, ball: Any) -> Certificate:
+    """Return the certificate of the law of a scheme, without a charge for how it is drawn.
+
+    A scheme made of others is charged for the errors of all its parts at once.
+    """
+    return _certificate_of(_find(type(smoothing), type(ball)), smoothing, ball, charge=False)
 
 
 def register(
@@ -288,11 +297,14 @@ def _warn_once(name: str, value: str, error: Exception) -> None:
         )
 
 
-def _certificate_of(entry: _Entry, smoothing: Any, ball: Any) -> Certificate:
+def _certificate_of(
+    entry: _Entry, smoothing: Any, ball: Any, *, charge: bool = True
+) -> Certificate:
     """Make the certificate of a pair from the result of its factory."""
     made = entry.factory(smoothing, ball)
     operator, details = _operator_of(made, entry.origin)
-    operator, details = _charged(operator, details, smoothing)
+    if charge:
+        operator, details = _charged(operator, details, smoothing)
     assumption = smoothing.assumes() if isinstance(smoothing, Smoothing) else None
     if assumption is not None:
         details = details | {"assumes": assumption}
@@ -320,12 +332,13 @@ def _facts(
 ) -> Facts:
     """Return what is proven of a pair; what an error of the noise is charged for is not exact."""
     if known is None:
-        return NOTHING_KNOWN
+        size = facts_of(made) if isinstance(made, Certificate) else NOTHING_KNOWN
+        return Facts(depth=size.depth, parts=size.parts)
     charged = "charge" in details
     rough = _ROUNDING * details.get("charge", 0.0)
     if isinstance(made, Certificate):
         own = facts_of(made)
-        return Facts(own.randomised, convex=own.convex, rough=own.rough + rough) if charged else own
+        return _charged_facts(own, rough) if charged else own
     exact = known.exact and not charged
     family = None
     if exact and known.adds_up:
@@ -333,6 +346,16 @@ def _facts(
     find = None if charged else known.masses
     masses = None if find is None else lambda: find(smoothing, ball)
     return Facts(True, exact, convex=is_convex(operator), family=family, rough=rough, masses=masses)
+
+
+def _charged_facts(own: Facts, rough: float) -> Facts:
+    return Facts(
+        own.randomised,
+        convex=own.convex,
+        rough=own.rough + rough,
+        depth=own.depth,
+        parts=own.parts,
+    )
 
 
 def _operator_of(made: Any, origin: str) -> tuple[Operator, dict[str, Any]]:
@@ -343,7 +366,8 @@ def _operator_of(made: Any, origin: str) -> tuple[Operator, dict[str, Any]]:
     if isinstance(made, Certificate):
         operator, own_details = taken_apart(made)
         if type(made) is not Certificate:  # a subclass may have bounds of its own
-            operator = PythonOperator(operator.name, made.lower, made.upper)
+            count = evaluations_of(operator)
+            operator = PythonOperator(operator.name, made.lower, made.upper, evaluations=count)
         return operator, own_details | details
     if isinstance(made, CompiledOperator | PythonOperator):
         return made, details
@@ -367,7 +391,9 @@ def _charged(
     if type(operator) is CompiledOperator:  # functions from outside raise errors of their own
         return _operators.charged(operator, delta), details | {"charge": delta}
     charged = ChargedBounds(operator, delta)
-    made = PythonOperator(operator.name, charged.lower, charged.upper)
+    made = PythonOperator(
+        operator.name, charged.lower, charged.upper, evaluations=evaluations_of(operator)
+    )
     return made, details | {"charge": delta}
 
 

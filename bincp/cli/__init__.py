@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from bincp._utils import interrupt
 from bincp._utils.version import __version__
-from bincp.cli._arguments import Parser, UsageError
+from bincp.cli._arguments import EXIT_STATUS, Parser, UsageError
 from bincp.cli._audit import add_audit
 from bincp.cli._bench import add_bench
 from bincp.cli._calibrate import add_calibrate
@@ -37,6 +37,28 @@ from bincp.cli._sample import add_sample
 __all__ = ["main"]
 
 FAILURES = (OSError, ValueError, TypeError, RuntimeError, ImportError, MemoryError)
+
+WHAT_FOR = """\
+Conformal prediction sets that keep their coverage under attack: the set of an
+input holds its true label with probability 1 - alpha or more, whatever an
+adversary does within a ball around the input. The model is any classifier; it is
+evaluated on noisy copies of the input."""
+
+MANUAL = """\
+Example:
+  bincp demo
+  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.25 -n 200 -m 16 64 256
+  bincp calibrate true_scores.npy --smoothing gaussian:sigma=0.25 \\
+      --ball l2:r=0.25 --out rule.json
+  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy
+
+Files:
+  Scores, labels and sets are NumPy arrays, .npy or .npz. A run, the folder that
+  `bincp sample` writes, may take the place of scores. A decision rule is a JSON
+  file with a checksum. The ending of a picture, such as .png, says its format.
+
+Output: the report goes to stdout, as text or with --json as one JSON object;
+warnings, errors and progress bars go to stderr."""
 
 INTERRUPTED = 130  # the status that shells report of a process that Ctrl-C ended
 
@@ -114,21 +136,14 @@ def _flush(status: int) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="bincp",
-        description=(
-            "Conformal prediction sets that keep their coverage under attack.\n\n"
-            "Start with `bincp demo`. With scores of a model of your own, sampled under\n"
-            "random noise, `bincp calibrate` finds the decision rule, and `bincp predict`\n"
-            "applies it; `bincp sample` samples them, and `bincp plan` says beforehand how\n"
-            "many samples are worth drawing."
-        ),
-        epilog="Exit status: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C.\n"
-        "`bincp COMMAND --help` says more.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="bincp", formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"bincp {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        dest="command",
+        metavar="COMMAND",
+        required=True,
+        help="one of the list below; `bincp COMMAND --help` is its manual",
+    )
     for add in (
         add_demo,
         add_plan,
@@ -140,4 +155,7 @@ def _parser() -> argparse.ArgumentParser:
         add_bench,
     ):
         add(commands)
+    known = [f"  {name:<11}{command.summary}" for name, command in commands.choices.items()]
+    parser.description = WHAT_FOR
+    parser.epilog = "\n\n".join(["\n".join(["Commands:", *known]), MANUAL, EXIT_STATUS])
     return parser

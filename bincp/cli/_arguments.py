@@ -2,16 +2,17 @@
 
 import argparse
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from bincp._utils.levels import as_fraction, check_level
 from bincp._utils.validation import check_integer, check_real, check_threshold
 from bincp.calibration._arguments import check_passes
 from bincp.calibration._clopper_pearson import CORRECTIONS, UNIONS
-from bincp.calibration._departures import check_label_noise
+from bincp.calibration._departures import Poison, check_label_noise, check_poison
 from bincp.certificates import Certificate
 from bincp.cli._grammar import (
     number,
@@ -20,7 +21,7 @@ from bincp.cli._grammar import (
     parse_shift,
     parse_smoothing,
 )
-from bincp.cli._report import Report, one_line
+from bincp.cli._report import WIDTH, Report, one_line
 from bincp.errors import CertificateError
 
 SPECS = """\
@@ -53,12 +54,19 @@ The others are product, hierarchical, from-gdp and from-tradeoff."""
 
 OUTPUTS = "An existing file is replaced once the new one is complete."
 
+EXIT_STATUS = """\
+Exit status: 0 done; 1 failed, with one line on stderr, and no file is written;
+2 wrong usage, found before any work; 130 ended by Ctrl-C."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that takes every negative number for a value: -5e-1, -1. and -inf, too.
 
     The parser of the standard library takes -0.5 for a value, and these for unknown options.
     """
+
+    summary = ""
+    """What the command does, in the list of all commands."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -146,21 +154,29 @@ def add_command(
     commands: Any,
     run: Callable[[argparse.Namespace], Report],
     name: str,
-    *texts: str,
+    summary: str,
+    *,
+    description: str,
+    example: str,
+    files: Sequence[str],
+    more: Sequence[str] = (),
+    exit_status: str = EXIT_STATUS,
     json_file: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a command; the texts are its line in the list, its description and its epilog.
+    """Add a command, whose help is a short manual.
 
-    With ``json_file`` its option --json takes a file, too, which the command itself writes.
+    ``files`` says what it reads and writes, and ``more`` has further paragraphs. With ``json_file``
+    its option --json takes a file, too, which the command itself writes.
     """
-    summary, description, epilog = texts
-    parser: argparse.ArgumentParser = commands.add_parser(
+    indented = [fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ") for text in files]
+    parts = [f"Example:\n{example}", "\n".join(["Files:", *indented]), *more, exit_status]
+    parser: Parser = commands.add_parser(
         name,
-        help=summary,
         description=description,
-        epilog=epilog,
+        epilog="\n\n".join(parts),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.summary = summary
     if json_file:
         parser.add_argument(
             "--json",
@@ -174,6 +190,15 @@ def add_command(
         parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
     parser.set_defaults(run=run, parser=parser)
     return parser
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="show a progress bar on stderr, or none (default: after two seconds, if stderr is a "
+        "terminal)",
+    )
 
 
 def add_alpha(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -260,10 +285,11 @@ def _guarantee(text: str) -> str | tuple[str, str]:
 def add_departures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--poisoned",
-        type=integer("poisoned", low=0),
+        type=_poison,
         default=0,
         metavar="B",
-        help="the most calibration points that may have been replaced by any others (default 0)",
+        help="the most calibration points that may have been replaced by any others (default 0), "
+        "or deletions:D or insertions:D where points were only deleted or only inserted",
     )
     parser.add_argument(
         "--label-noise",
@@ -289,6 +315,13 @@ def add_departures(parser: argparse.ArgumentParser) -> None:
 
 DEPARTURES = ("poisoned", "label_noise", "shift", "attacked_calibration")
 """Options of `add_departures`, which are those of `BinCP`."""
+
+
+@converter
+def _poison(text: str) -> Poison:
+    kind, colon, size = text.partition(":")
+    poison = (kind, number(size)) if colon else number(text)
+    return check_poison(poison)
 
 
 @converter

@@ -34,17 +34,20 @@ def add_audit(commands: Any) -> None:
         commands,
         _audit,
         "audit",
-        "what a plain conformal predictor on noisy inputs keeps under attack",
-        "Print the coverage that a plain predictor, which knows nothing of attacks, keeps\n"
-        "against each ball if each of its inputs gets one noisy draw, in calibration and\n"
-        "in prediction alike. Give -n and --alpha of a split conformal predictor, or by\n"
-        "--covered how many sets of any other one held the label of noisy held-out points.",
-        "Example:\n"
-        "  bincp audit --smoothing gaussian:sigma=0.25 --ball l2:r=0 \\\n"
+        "what a conformal predictor that you have keeps under attack",
+        description=(
+            "Print the coverage that a plain predictor, which knows nothing of attacks, keeps\n"
+            "against each ball if each of its inputs gets one noisy draw, in calibration and\n"
+            "in prediction alike. Give -n and --alpha of a split conformal predictor, or by\n"
+            "--covered how many sets of any other one held the label of noisy held-out points."
+        ),
+        example="  bincp audit --smoothing gaussian:sigma=0.25 --ball l2:r=0 \\\n"
         "      --radii 0 0.05 0.1 0.25 -n 1000 --alpha 0.1 --delta 0.05 --plot audit.png\n"
         "  bincp audit --smoothing sparse-flip:p_plus=0.01,p_minus=0.6 \\\n"
         "      --ball flips:additions=0,deletions=1 flips:additions=1,deletions=0 \\\n"
-        f"      --covered 931 1000 --delta 0.05\n\n{SPECS}\n\n{OUTPUTS}",
+        "      --covered 931 1000 --delta 0.05",
+        files=["It reads none; --plot writes a picture.", OUTPUTS],
+        more=[SPECS],
     )
     add_smoothing_argument(parser)
     add_ball_argument(parser, several=True)

@@ -4,7 +4,8 @@ import argparse
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,16 @@ from typing import Any
 import numpy as np
 
 from bincp._utils.files import replace_file
+from bincp._utils.progress import progress_bar
 from bincp._utils.tables import table
 from bincp._utils.version import __version__
-from bincp.cli._arguments import UsageError, add_command, integer, positive
+from bincp.cli._arguments import (
+    UsageError,
+    add_command,
+    add_progress,
+    integer,
+    positive,
+)
 from bincp.cli._bench_bounds import bound_figures
 from bincp.cli._bench_cases import CASES, COUNT_CASES, NOISE_CASES
 from bincp.cli._bench_counting import count_figure
@@ -35,16 +43,19 @@ def add_bench(commands: Any) -> None:
         _bench,
         "bench",
         "speed of bounds, noise and counting, beside what they replace",
-        "Measure how fast this machine is at\n"
+        description="Measure how fast this machine is at\n"
         "- certified lower bounds of each built-in operator, for one probability a call\n"
         "  and for an array, beside the NumPy or SciPy expression, which does not round\n"
         "  to the safe side;\n"
         "- noisy copies of inputs, on the CPU and on each GPU that torch sees, beside\n"
         "  Gaussian noise by the Box-Muller transform there;\n"
         "- counting of scores, beside reading the same memory.",
-        "Example:\n  bincp bench --only Gaussian SparseFlip\n\n"
-        "Each ratio is the speed of ours over that of the baseline: above 1, ours is\n"
-        "faster. Both take turns in one process, and the fastest turn counts.",
+        example="  bincp bench --only Gaussian SparseFlip\n  bincp bench --json figures.json",
+        files=["It reads none; --json FILE writes the figures."],
+        more=[
+            "Each ratio is the speed of ours over that of the baseline: above 1, ours is\n"
+            "faster. Both take turns in one process, and the fastest turn counts."
+        ],
         json_file=True,
     )
     parser.add_argument(
@@ -83,15 +94,13 @@ def add_bench(commands: Any) -> None:
         help="how long each function is measured (default %(default)s)",
     )
 
+    add_progress(parser)
+
 
 def _bench(arguments: argparse.Namespace) -> Report:
     only = _checked(arguments.only)
     target = output_file(arguments.json, []) if isinstance(arguments.json, Path) else None
-    parts = _bounds(only, arguments.size, arguments.seconds)
-    parts |= _noise(only, arguments.inputs, arguments.seconds)
-    if _COUNTING in only:
-        found = [count_figure(case, arguments.bytes, arguments.seconds) for case in COUNT_CASES]
-        parts[_COUNTING] = found
+    parts = _measured(only, arguments)
     data = {
         "versions": _versions(),
         "machine": _machine(),
@@ -118,20 +127,40 @@ def _checked(names: Sequence[str] | None) -> set[str]:
     return set(names) if names else known
 
 
-def _bounds(only: set[str], size: int, seconds: float) -> Parts:
-    p = np.random.default_rng(0).random(size)
-    cases = [case for case in CASES if type(case.smoothing).__name__ in only]
-    pairs = [bound_figures(case, p, seconds) for case in cases]
-    return {_ONE: [one for one, _ in pairs], _MANY: [many for _, many in pairs]} if pairs else {}
+def _measured(only: set[str], arguments: argparse.Namespace) -> Parts:
+    """Measure all that is wanted, under one bar."""
+    seconds = arguments.seconds
+    p = np.random.default_rng(0).random(arguments.size)
+    bounds = [case for case in CASES if type(case.smoothing).__name__ in only]
+    noise = [case for case in NOISE_CASES if type(case.smoothing).__name__ in only]
+    where = places() if noise else []
+    counts = COUNT_CASES if _COUNTING in only else ()
+    n_figures = len(bounds) + len(where) * len(noise) + len(counts)
+    with progress_bar(arguments.progress, n_figures, "bench", "kernel") as bar:
 
+        def each(cases: Iterable[Any], figure: Callable[[Any], Any]) -> list[Any]:
+            found = []
+            for case in cases:
+                found.append(figure(case))
+                bar.update()
+            return found
 
-def _noise(only: set[str], n_inputs: int, seconds: float) -> Parts:
-    cases = [case for case in NOISE_CASES if type(case.smoothing).__name__ in only]
-    parts: Parts = {}
-    for place in places() if cases else []:
-        found = [noise_figure(case, place, n_inputs, seconds) for case in cases]
-        parts[_NOISE + device_name(place)] = [one for one in found if one is not None]
+        parts: Parts = {}
+        if bounds:
+            pairs = each(bounds, lambda case: bound_figures(case, p, seconds))
+            parts[_ONE], parts[_MANY] = (list(column) for column in zip(*pairs, strict=True))
+        for place in where:
+            drawn = each(noise, partial(_noise_figure, place, arguments.inputs, seconds))
+            parts[_NOISE + device_name(place)] = [one for one in drawn if one is not None]
+        if counts:
+            parts[_COUNTING] = each(
+                counts, lambda case: count_figure(case, arguments.bytes, seconds)
+            )
     return parts
+
+
+def _noise_figure(place: Any, n_inputs: int, seconds: float, case: Any) -> Figure | None:
+    return noise_figure(case, place, n_inputs, seconds)
 
 
 def _versions() -> dict[str, str]:

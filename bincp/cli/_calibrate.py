@@ -47,19 +47,25 @@ def add_calibrate(commands: Any) -> None:
         _calibrate,
         "calibrate",
         "find the decision rule from sampled scores of the true labels",
-        "Find the decision rule (tau, k): a label is in the prediction set iff at least k\n"
-        "of its scores reach tau. SCORES holds, for each of n calibration points, m scores\n"
-        "of its true label under random noise: an array (n, m) of floats, where larger\n"
-        "means better agreement. Or it holds the scores of all K labels, (n, K, m), and\n"
-        "the true labels come from --labels, or from `labels` in the same .npz file. With\n"
-        "--mondrian each class gets a rule (tau, k) from its own points. SCORES may be the\n"
-        "folder of a run of `bincp sample`, which knows its labels and K.",
-        "Example:\n"
-        "  bincp calibrate true_scores.npy --smoothing gaussian:sigma=0.25 \\\n"
+        description=(
+            "Find the decision rule (tau, k): a label is in the prediction set iff at least k\n"
+            "of its scores reach tau. With --mondrian each class gets a rule (tau, k) from its\n"
+            "own points."
+        ),
+        example="  bincp calibrate true_scores.npy --smoothing gaussian:sigma=0.25 \\\n"
         "      --ball l2:r=0.12 --n-classes 10 --out rule.json\n"
         "  bincp calibrate scores.npy --labels labels.npy \\\n"
-        "      --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 --out rule.json\n\n"
-        f"{SPECS}\n\n{CERTIFICATES}\n\n{OUTPUTS}",
+        "      --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 --out rule.json",
+        files=[
+            "SCORES holds, for each of n calibration points, m scores of its true label under "
+            "random noise: an array (n, m) of floats, where larger means better agreement. Or "
+            "it holds the scores of all K labels, (n, K, m), and the true labels come from "
+            "--labels, or from `labels` in the same .npz file. Or it is the folder of a run of "
+            "`bincp sample`, which knows its labels and K.",
+            "RULE is the decision rule as JSON, for `bincp predict` or bincp.BinCP.load.",
+            OUTPUTS,
+        ],
+        more=[SPECS, CERTIFICATES],
     )
     parser.add_argument("scores", type=Path, metavar="SCORES", help=".npy or .npz file, or run")
     parser.add_argument(

@@ -34,16 +34,17 @@ def add_certify(commands: Any) -> None:
         _certify,
         "certify",
         "worst and best case of a probability under attack",
-        "Print how far an attack inside the ball can move the probability that a noisy\n"
-        "score reaches a threshold. If it is p at the clean input, it is at least `lower`\n"
-        "at the attacked one; if it is p at the attacked input, it was at most `upper` at\n"
-        "the clean one.",
-        "Example:\n"
-        "  bincp certify --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 --p 0.6 0.9\n"
-        "  bincp certify --list\n\n"
-        f"{SPECS}\n\n{CERTIFICATES}\n\n"
-        "Lower bounds are rounded down and upper bounds up; JSON has every digit of them.\n"
-        f"{OUTPUTS}",
+        description=(
+            "Print how far an attack inside the ball can move the probability that a noisy\n"
+            "score reaches a threshold. If it is p at the clean input, it is at least `lower`\n"
+            "at the attacked one; if it is p at the attacked input, it was at most `upper` at\n"
+            "the clean one. Lower bounds are rounded down and upper bounds up; JSON has every\n"
+            "digit of them."
+        ),
+        example="  bincp certify --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 --p 0.6 0.9\n"
+        "  bincp certify --list",
+        files=["It reads none; --plot and --plot-radius write pictures.", OUTPUTS],
+        more=[SPECS, CERTIFICATES],
     )
     add_spec_arguments(parser)
     parser.add_argument("--p", type=probability, nargs="+", help="probabilities, in [0, 1]")

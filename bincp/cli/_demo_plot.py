@@ -1,34 +1,44 @@
-"""The picture of the demo: coverage and set size against the radius."""
+"""The picture of the demo: what an attack leaves of the coverage, and what keeping it costs."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from bincp.cli._demo_run import N_CLASSES, Result, Row
+from bincp.cli._demo_run import N_CLASSES, Outcome, Result, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 __all__ = ["plot"]
 
 
 class _Style(NamedTuple):
     name: str
-    color: str  # of Okabe and Ito, which the colour-blind tell apart
+    colour: str  # of Okabe and Ito, which the colour-blind tell apart
     marker: str
 
 
 STYLES = {
-    "bincp": _Style("BinCP", "#0072b2", "o"),
+    "bincp": _Style("bincp: mixture, stopping early", "#0072b2", "o"),
     "paper": _Style("the paper's rule", "#d55e00", "s"),
-    "vanilla": _Style("vanilla", "#555555", "^"),
+    "vanilla": _Style("vanilla conformal prediction", "#777777", "^"),
 }
 
 
+class _Panel(NamedTuple):
+    title: str
+    value: Callable[[Outcome], float]
+
+
+PANELS = (
+    _Panel("covered under attack (%)", lambda outcome: 100 * outcome.coverage_attacked),
+    _Panel(f"labels in a set, of {N_CLASSES}, under attack", lambda o: o.set_size_attacked),
+    _Panel("forward passes of a clean image", lambda outcome: outcome.passes),
+)
+
+
 def plot(result: Result) -> "Figure":
-    """Draw coverage and set size against the radius.
+    """Draw coverage and set size under attack, and forward passes, against the radius.
 
     Parameters
     ----------
@@ -43,16 +53,17 @@ def plot(result: Result) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    settings = result.settings
     rows = sorted(result.rows, key=lambda row: row.radius)
-    nominal = 100 * settings.nominal_coverage
-
-    figure = Figure(figsize=(10, 4.6), dpi=150, layout="constrained")
+    figure = Figure(figsize=(10, 4), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    left.axhline(nominal, color="black", linestyle=":", lw=1)
-    left.annotate(
-        f"nominal, {nominal:g}%",
+    panels = figure.subplots(1, len(PANELS))
+    for axes, panel in zip(panels, PANELS, strict=True):
+        _draw(axes, panel, rows)
+    covered, size, passes = panels
+    nominal = 100 * result.settings.nominal_coverage
+    covered.axhline(nominal, color="black", linestyle=":", lw=1, zorder=1)
+    covered.annotate(
+        f"promised: {nominal:g}%",
         (1, nominal),
         xycoords=("axes fraction", "data"),
         xytext=(0, -4),
@@ -61,49 +72,46 @@ def plot(result: Result) -> "Figure":
         va="top",
         fontsize=9,
     )
-    _draw(left, "coverage", rows, scale=100)
-    left.set(ylabel="covered test images (%)", title="Coverage", ylim=(0, 103))
-    _draw(right, "set_size", rows)
-    right.set(ylabel=f"labels in a set (of {N_CLASSES})", title="Average set size", ylim=(0, None))
-    figure.suptitle(
-        f"Handwritten digits: noise of sigma = {settings.sigma:g}, {settings.n_calibration} "
-        f"calibration and {settings.n_test} test images",
-        fontsize=11,
-    )
-    figure.legend(handles=_legend(rows), loc="outside lower center", ncols=5, frameon=False)
+    covered.set_ylim(0, 103)
+    size.set_ylim(0, None)
+    passes.set_yscale("log")
+    passes.yaxis.set_major_formatter("{x:,g}")
+    figure.suptitle(_headline(rows), fontsize=11)
+    handles, labels = covered.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
-def _draw(axes: "Axes", quantity: str, rows: list[Row], *, scale: float = 1) -> None:
-    """Draw a quantity of each method, attacked and clean."""
-    radii = [row.radius for row in rows]
-    for method, style in STYLES.items():
-        outcomes = [getattr(row, method) for row in rows]
-        for field, line in ((f"{quantity}_attacked", "-"), (quantity, "--")):
-            values = [scale * getattr(outcome, field) for outcome in outcomes]
-            axes.plot(radii, values, line, color=style.color, marker=style.marker, markersize=5)
-    axes.set_xlabel("l2 radius of the perturbation (pixels in [0, 1])")
+def _draw(axes: "Axes", panel: _Panel, rows: list[Row]) -> None:
+    """Draw a quantity of each method; bincp comes last, above the others."""
+    for method, style in reversed(STYLES.items()):
+        values = [panel.value(getattr(row, method)) for row in rows]
+        axes.plot(
+            [row.radius for row in rows],
+            values,
+            color=style.colour,
+            marker=style.marker,
+            markersize=5,
+            label=style.name,
+        )
+    axes.set_title(panel.title, fontsize=11)
+    axes.set_xlabel("l2 radius of the attack")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _legend(rows: list[Row]) -> "list[Line2D]":
-    """Return an entry for each method, with its passes, and for each kind of line."""
-    from matplotlib.lines import Line2D
+def _headline(rows: list[Row]) -> str:
+    """Say what the picture shows at the largest radius."""
+    last = rows[-1]
+    ours, paper = last.bincp, last.paper
+    return (
+        f"Under attack at radius {last.radius:g}, vanilla conformal prediction covers "
+        f"{last.vanilla.coverage_attacked:.0%};\n"
+        f"bincp covers {ours.coverage_attacked:.0%} with {ours.set_size_attacked:.1f} labels, for "
+        f"{_number(ours.passes)} passes; the paper's rule {paper.coverage_attacked:.0%} with "
+        f"{paper.set_size_attacked:.1f}, for {_number(paper.passes)}"
+    )
 
-    entries = []
-    for method, style in STYLES.items():
-        passes = float(np.mean([getattr(row, method).passes for row in rows]))
-        number = f"{passes:.1f}" if passes < 10 else f"{passes:,.0f}"
-        entries.append(
-            Line2D(
-                [],
-                [],
-                color=style.color,
-                marker=style.marker,
-                label=f"{style.name}, passes: {number}",
-            )
-        )
-    attacked = Line2D([], [], color="black", linestyle="-", label="attacked")
-    clean = Line2D([], [], color="black", linestyle="--", label="clean")
-    return [*entries, attacked, clean]
+
+def _number(passes: float) -> str:
+    return f"{passes:.1f}" if passes < 10 else f"{passes:,.0f}"

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from bincp import metrics
 from bincp._utils.levels import Level, check_level, conformal_rank
+from bincp._utils.progress import progress_bar
 from bincp._utils.validation import check_integer, check_real
 from bincp.balls import L2
 from bincp.calibration import BinCP
@@ -194,14 +195,14 @@ class Result:
     rows: tuple[Row, ...]
 
 
-def run(settings: Settings, *, progress: bool = False) -> Result:
+def run(settings: Settings, *, progress: bool | None = False) -> Result:
     """Train, calibrate, attack and measure.
 
     Parameters
     ----------
     settings : Settings
-    progress : bool, optional
-        Show a progress bar on stderr if that is a terminal.
+    progress : bool or None, optional
+        Show a progress bar on stderr; None shows it after two seconds if that is a terminal.
 
     Returns
     -------
@@ -219,25 +220,24 @@ def run(settings: Settings, *, progress: bool = False) -> Result:
         If torch, scikit-learn, matplotlib or tqdm is missing.
     """
     require_packages()
-    from tqdm import tqdm
-
     n_stages = 2 + len(settings.radii)
-    bar = tqdm(total=n_stages, disable=None if progress else True, leave=False)
-    with bar, _one_thread():
-        bar.set_description("training")
+    with progress_bar(progress, n_stages, "training", "stage") as bar, _one_thread():
+
+        def next_stage(what: str) -> None:
+            bar.set_description(what, refresh=False)  # before its time a bar is not to be seen
+            bar.update()
+
         images, labels = _load_digits()
         train, calibration, test = _split(settings)
         model = _train(images[train], labels[train], settings)
-        bar.update()
-        bar.set_description("calibrating")
+        next_stage("calibrating")
         calibrated = _Calibration.of(model, images[calibration], labels[calibration], settings)
-        bar.update()
         trial = _Trial(model, images[test], labels[test], settings)
         rows = []
         for radius in settings.radii:
-            bar.set_description(f"attacking, radius {radius:g}")
+            next_stage(f"attacking, radius {radius:g}")
             rows.append(trial.measure(radius, calibrated))
-            bar.update()
+        bar.update()
     return Result(settings, trial.accuracy(), tuple(rows))
 
 
@@ -343,6 +343,7 @@ def _sampled(
         labels=labels,
         batch_size=SAMPLING_BATCH_SIZE,
         seed=settings.seed,
+        progress=False,
     )
 
 
@@ -406,6 +407,7 @@ class _Calibration:
             rule=rule,
             batch_size=SAMPLING_BATCH_SIZE,
             seed=self.settings.seed,
+            progress=False,
         )
 
         def predict(images: Images) -> tuple[Sets, float]:
@@ -459,6 +461,7 @@ class _Trial:
             box=(0, 1),
             score=_log_probabilities,
             batch_size=SAMPLING_BATCH_SIZE,
+            progress=False,
         )
         pixels: Images = np.rint(moved * np.float32(GREY_LEVELS)).astype(np.uint8)
         return pixels

@@ -5,6 +5,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+from bincp._utils.progress import progress_bar
 from bincp._utils.tables import table
 from bincp._utils.validation import MAX_COUNT
 from bincp.calibration import Plan, plan
@@ -21,6 +22,7 @@ from bincp.cli._arguments import (
     add_departures,
     add_guarantee,
     add_passes,
+    add_progress,
     add_spec_arguments,
     as_usage,
     bound_options,
@@ -39,26 +41,34 @@ def add_plan(commands: Any) -> None:
         commands,
         _plan,
         "plan",
-        "what a calibration will find, before any model call",
-        "Print the rule that a calibration will find, all but its threshold tau, with the\n"
-        "share of wrong labels in its sets and the forward passes of an input. These two\n"
-        "are means in a reference population, which orders rules: those of real data\n"
-        "differ. It depends on no scores. Several balls, numbers of samples or levels make\n"
-        "one table. With --n-classes the rule of the paper stands beside each. RUN, the\n"
-        "folder of a calibration run of `bincp sample`, gives N, M and K; its scores are\n"
-        "not read.",
-        "Example:\n"
-        "  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.25 -n 200 -m 64 \\\n"
+        "choose n, m and alpha: what a calibration will find",
+        description=(
+            "Choose how many points and samples to pay for. Print the rule that a calibration\n"
+            "will find, all but its threshold tau, with the share of wrong labels in its sets\n"
+            "and the forward passes of an input. These two are means in a reference\n"
+            "population, which orders rules: those of real data differ. It depends on no\n"
+            "scores. Several balls, levels or numbers make one table. With --n-classes the\n"
+            "rule of the paper stands beside each."
+        ),
+        example="  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.25 -n 200 -m 64 \\\n"
         "      --n-classes 10 --plot plan.png\n"
         "  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.12 l2:r=0.25 \\\n"
-        "      -n 200 -m 4 16 64 --alpha 0.1 0.05 --passes auto\n\n"
-        f"{SPECS}\n\n{CERTIFICATES}\n\n{OUTPUTS}",
+        "      -n 50 200 -m 4 16 64 --alpha 0.1 0.05 --passes auto",
+        files=[
+            "RUN, the folder of a calibration run of `bincp sample`, gives N, M and K; its "
+            "scores are not read.",
+            "--plot writes a picture.",
+            OUTPUTS,
+        ],
+        more=[SPECS, CERTIFICATES],
     )
     parser.add_argument(
         "folder", type=Path, nargs="?", metavar="RUN", help="calibration run, in place of -n and -m"
     )
     add_spec_arguments(parser, several=True)
-    parser.add_argument("-n", type=integer("n"), metavar="N", help="number of calibration points")
+    parser.add_argument(
+        "-n", type=integer("n"), nargs="+", metavar="N", help="number of calibration points"
+    )
     parser.add_argument(
         "-m",
         type=integer("m", high=MAX_COUNT),
@@ -83,6 +93,7 @@ def add_plan(commands: Any) -> None:
     add_guarantee(parser)
     add_passes(parser)
     add_departures(parser)
+    add_progress(parser)
     parser.add_argument(
         "--n-classes",
         type=integer("n_classes"),
@@ -100,16 +111,22 @@ def add_plan(commands: Any) -> None:
 def _plan(arguments: argparse.Namespace) -> Report:
     _read_sizes(arguments)
     balls = arguments.ball or [None]
-    cases = list(itertools.product(balls, arguments.alpha, arguments.m))
+    cases = list(itertools.product(balls, arguments.alpha, arguments.n, arguments.m))
     if arguments.plot is not None and len(cases) > 1:
-        raise UsageError(f"--plot draws one ball and level, with one M, got {len(cases)} plans")
+        raise UsageError(
+            f"--plot draws one ball and level, with one N and M, got {len(cases)} plans"
+        )
     target = None if arguments.plot is None else picture_file(arguments.plot)
-    plans = [_made(arguments, *case) for case in cases]
+    plans = []
+    with progress_bar(arguments.progress, len(cases), "plan", "plan") as bar:
+        for case in cases:
+            plans.append(_made(arguments, *case))
+            bar.update()
     data: dict[str, Any] = {"plans": [_plan_data(made) for made in plans], "plot": None}
     if len(plans) == 1:
         text = f"{certificate_name(arguments, balls[0])}\n{plans[0]}"
     else:
-        text = _sweep(arguments, [ball for ball, _, _ in cases], plans)
+        text = _sweep(arguments, [ball for ball, *_ in cases], plans)
     if target is not None:
         plans[0].plot(target)
         data["plot"] = str(arguments.plot)
@@ -128,16 +145,16 @@ def _read_sizes(arguments: argparse.Namespace) -> None:
     stored = open_run(arguments.folder, given)
     certificate = arguments.certificate or certify(arguments.smoothing, arguments.ball[0])
     stored.check_calibrates(certificate.describe())
-    arguments.n, arguments.m = stored.n_inputs, [stored.n_samples]
+    arguments.n, arguments.m = [stored.n_inputs], [stored.n_samples]
     arguments.n_classes = stored.n_classes
 
 
-def _made(arguments: argparse.Namespace, ball: object, alpha: str, m: int) -> Plan:
+def _made(arguments: argparse.Namespace, ball: object, alpha: str, n: int, m: int) -> Plan:
     check_spec(arguments, ball)
     with as_usage():
         return plan(
             arguments.certificate or certify(arguments.smoothing, ball),
-            n=arguments.n,
+            n=n,
             m=m,
             n_test_samples=arguments.n_test_samples,
             n_classes=arguments.n_classes,
@@ -152,18 +169,19 @@ def _made(arguments: argparse.Namespace, ball: object, alpha: str, m: int) -> Pl
 
 
 def _sweep(arguments: argparse.Namespace, balls: list[Any], plans: list[Plan]) -> str:
-    header = ["ball", "alpha", "m", "m'", "k", "wrong\nlabels", "passes"]
+    header = ["ball", "alpha", "n", "m", "m'", "k", "wrong\nlabels", "passes"]
     if arguments.n_classes is not None:
         header += ["k of the\npaper", "wrong\nlabels"]
     rows = []
     for ball, made in zip(balls, plans, strict=True):
-        row = [_named(ball), str(made.settings.alpha), str(made.m), str(made.n_test_samples)]
+        numbers = (made.settings.alpha, made.n, made.m, made.n_test_samples)
+        row = [_named(ball), *map(str, numbers)]
         row += [*_numbers(made), f"{made.expected_passes:.4g}"]
         if arguments.n_classes is not None:
             row += ["-", "-"] if made.paper is None else _numbers(made.paper)
         rows.append(row)
     causes = [
-        f"k = 0 for {_named(ball)}, alpha = {made.settings.alpha}, m = {made.m}: "
+        f"k = 0 for {_named(ball)}, alpha = {made.settings.alpha}, n = {made.n}, m = {made.m}: "
         f"{made.trivial_cause}"
         for ball, made in zip(balls, plans, strict=True)
         if made.trivial_cause is not None
@@ -171,7 +189,7 @@ def _sweep(arguments: argparse.Namespace, balls: list[Any], plans: list[Plan]) -
     noise = arguments.certificate or arguments.smoothing
     return "\n".join(
         [
-            f"{plans[0].name} for {noise!r} and n = {arguments.n}",
+            f"{plans[0].name} for {noise!r}",
             table(header, rows, left=[0]),
             "wrong labels in the sets and passes of an input: means in the reference population",
             *causes,

@@ -22,17 +22,21 @@ def add_predict(commands: Any) -> None:
         commands,
         _predict,
         "predict",
-        "prediction sets from a decision rule and sampled scores",
-        "Apply a decision rule. SCORES holds m' scores of each of K labels of each of n\n"
-        "inputs under random noise: an array (n, K, m') of the dtype that the rule was\n"
-        "calibrated with. With --counts M it holds integers (n, K): how many of M = m'\n"
-        "scores reach tau. A rule that stops early needs the scores, in the order of their\n"
-        "draws. SCORES may be the folder of a run of `bincp sample`, with its labels.",
-        "Example:\n  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy\n\n"
-        "The sets are a boolean array (n, K); a .npz file holds it as `sets`. With labels\n"
-        "the coverage is measured, with a confidence interval of 95%, or the\n"
-        "false-negative rate for a rule of risk control.\n\n"
-        f"{OUTPUTS}",
+        "apply a decision rule: prediction sets, and their coverage",
+        description=(
+            "Apply a decision rule to sampled scores. With labels the coverage is measured,\n"
+            "with a confidence interval of 95%, or the false-negative rate for a rule of risk\n"
+            "control. A rule that stops early needs the scores, in the order of their draws."
+        ),
+        example="  bincp predict rule.json scores.npy --labels labels.npy --out sets.npy",
+        files=[
+            "SCORES holds m' scores of each of K labels of each of n inputs under random noise: "
+            "an array (n, K, m') of the dtype that the rule was calibrated with. With --counts "
+            "M it holds integers (n, K): how many of M = m' scores reach tau. Or it is the "
+            "folder of a run of `bincp sample`, with its labels.",
+            "SETS is a boolean array (n, K); a .npz file holds it as `sets`.",
+            OUTPUTS,
+        ],
     )
     parser.add_argument(
         "rule",

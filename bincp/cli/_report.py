@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
+from bincp._utils.progress import beside_bars
 from bincp.errors import TrivialSetWarning
 
 WIDTH = 80
@@ -42,7 +43,7 @@ def show(text: str) -> None:
 def tell(text: str) -> None:
     """Print one line on stderr, if there is one."""
     if sys.stderr is not None:  # print() would take stdout instead
-        with suppress(OSError):
+        with suppress(OSError), beside_bars():
             print(text, file=sys.stderr)
 
 

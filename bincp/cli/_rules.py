@@ -6,6 +6,7 @@ from typing import Any
 
 from bincp.calibration import BinCP, MondrianBinCP, RobustRiskControl
 from bincp.calibration._class_rules import ClassRules
+from bincp.calibration._codecs import POISON
 from bincp.calibration._departures import Departures
 from bincp.calibration._described import encode_shift
 from bincp.calibration._risk_rule import RiskRule
@@ -69,7 +70,7 @@ def departures_data(settings: Departures) -> dict[str, Any]:
     """Return how calibration points may differ from test points."""
     noise = settings.label_noise
     return {
-        "poisoned": settings.poisoned,
+        "poisoned": POISON.encode(settings.poisoned),
         "label_noise": noise and {"kind": noise[0], "size": str(noise[1])},
         "shift": settings.shift and encode_shift(settings.shift),
         "attacked_calibration": settings.attacked_calibration,

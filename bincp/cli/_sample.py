@@ -12,6 +12,7 @@ from typing import Any
 from bincp.cli._arguments import (
     UsageError,
     add_command,
+    add_progress,
     add_smoothing_argument,
     as_usage,
     converter,
@@ -34,17 +35,18 @@ def add_sample(commands: Any) -> None:
         commands,
         _sample,
         "sample",
-        "sample the scores of a model into a folder, by one process or by many",
-        "Sample a torch model under random noise into a folder RUN, which the commands\n"
-        "`bincp calibrate` and `bincp predict` take in place of scores. After a kill start\n"
-        "it again: it goes on where it was. Start it several times, under torchrun, in a\n"
-        "Slurm array or by hand with --shard: each process makes its share of the parts.\n"
-        "The numbers are the same in any case. A factory is a function without arguments:\n"
-        "that of --model returns the model, that of --data inputs (n, ...), a pair of\n"
-        "inputs and labels, or a torch Dataset.\n"
-        'Needs: pip install "bincp[torch]"',
-        "Example:\n"
-        "  bincp sample --model mycode:network --data mycode:calibration_points \\\n"
+        "sample the scores of a model into a folder, by one process or many",
+        description=(
+            "Sample a torch model under random noise into a folder RUN, which the commands\n"
+            "`bincp calibrate` and `bincp predict` take in place of scores. After a kill start\n"
+            "it again: it goes on where it was. Start it several times, under torchrun, in a\n"
+            "Slurm array or by hand with --shard: each process makes its share of the parts.\n"
+            "The numbers are the same in any case. A factory is a function without arguments:\n"
+            "that of --model returns the model, that of --data inputs (n, ...), a pair of\n"
+            "inputs and labels, or a torch Dataset.\n"
+            'Needs: pip install "bincp[torch]"'
+        ),
+        example="  bincp sample --model mycode:network --data mycode:calibration_points \\\n"
         "      --smoothing gaussian:sigma=0.25,grid=255 --n-samples 64 \\\n"
         "      --phase calibration --out calibration\n"
         "  bincp calibrate calibration --smoothing gaussian:sigma=0.25,grid=255 \\\n"
@@ -52,9 +54,20 @@ def add_sample(commands: Any) -> None:
         "  bincp sample --model mycode:network --data mycode:images \\\n"
         "      --smoothing gaussian:sigma=0.25,grid=255 --n-samples 64 \\\n"
         "      --phase test --rules rule.json --out test\n"
-        "  bincp predict rule.json test --out sets.npy\n\n"
-        "Worker i of N: --shard i/N, else RANK and WORLD_SIZE, else SLURM_PROCID of\n"
-        "SLURM_STEP_NUM_TASKS; a Slurm array multiplies. RUN/seed is secret.",
+        "  bincp predict rule.json test --out sets.npy",
+        files=[
+            "RUN is a folder with one file for each part, which appears when it is complete.",
+            "RUN/seed is the secret of the noise: who knows it can plan an attack around it.",
+            "--rules reads files of `bincp calibrate`.",
+        ],
+        more=[
+            "Worker i of N: --shard i/N, else RANK and WORLD_SIZE, else SLURM_PROCID of\n"
+            "SLURM_STEP_NUM_TASKS; a Slurm array multiplies."
+        ],
+        exit_status=(
+            "Exit status: 0 this worker is done; 1 failed, with one line on stderr, and parts\n"
+            "that are complete stay; 2 wrong usage; 130 ended by Ctrl-C, likewise."
+        ),
     )
     for name, what in (("model", "the model"), ("data", "the inputs")):
         parser.add_argument(
@@ -142,7 +155,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="do not compare the inputs with those of the parts that are there",
     )
-    parser.add_argument("--progress", action="store_true", help="show a progress bar (needs tqdm)")
+    add_progress(parser)
 
 
 @converter

@@ -100,8 +100,8 @@ def _joined(smoothing: Smoothing) -> list[Smoothing]:
         return _joined(smoothing.adjacency) + _joined(smoothing.attributes)
     if not isinstance(smoothing, SparseFlip | CategoricalFlip):
         raise TypeError(
-            "`smoothing` must join SparseFlip, CategoricalFlip or Joint to be drawn, "
-            f"got {smoothing!r}"
+            "`smoothing` must join SparseFlip, CategoricalFlip or Joint to be drawn, got "
+            f"{smoothing!r}: draw each part by itself, with a seed of its own"
         )
     return [smoothing]
 

@@ -166,16 +166,16 @@ def ends_of(parts: Parts, tau: float) -> tuple[Array, Array]:
     return left, right
 
 
-def as_labels(name: str, value: ArrayLike) -> Array:
-    """Return a copy of real labels as doubles."""
-    labels = as_doubles(name, value).copy()
+def as_labels(name: str, value: ArrayLike, first: int = 0) -> Array:
+    """Return a copy of real labels as doubles; `first` is where they begin in all labels."""
+    labels = as_doubles(name, value, first).copy()
     bad = ~np.isfinite(labels)
     if bad.any():
-        raise ValueError(f"`{name}` must be finite, got {labels[bad][0]} {where(bad)}")
+        raise ValueError(f"`{name}` must be finite, got {labels[bad][0]} {where(bad, first)}")
     return labels
 
 
-def as_doubles(name: str, value: ArrayLike) -> Array:
+def as_doubles(name: str, value: ArrayLike, first: int = 0) -> Array:
     """Return real numbers as doubles; integers between two doubles are refused."""
     array = as_array(name, value)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
@@ -187,5 +187,5 @@ def as_doubles(name: str, value: ArrayLike) -> Array:
         bad = np.array([int(double) != given for double, given in pairs], bool)
         bad = bad.reshape(array.shape)
         if bad.any():
-            raise ValueError(f"`{name}` must be doubles, got {array[bad][0]} {where(bad)}")
+            raise ValueError(f"`{name}` must be doubles, got {array[bad][0]} {where(bad, first)}")
     return doubles

@@ -1,5 +1,6 @@
 """Sets of real labels, one for each input, as unions of closed intervals."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -171,6 +172,16 @@ class IntervalSets:
             array.flags.writeable = False
             object.__setattr__(made, name, array)
         return made
+
+    @classmethod
+    def _joined(cls, parts: Sequence["IntervalSets"]) -> Self:
+        """Return the sets of all parts in their order."""
+        starts = np.cumsum([0, *(part.offsets[-1] for part in parts)])
+        offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+        left, right = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("left", "right")
+        )
+        return cls._made(np.concatenate([[0], *offsets]), left, right)
 
     @classmethod
     def lines(cls, n: int) -> Self:

@@ -23,8 +23,9 @@ The guarantee rests on these properties of the noise:
   calibration nor test points, with noise of the phase "tuning". Two calls with one phase and one
   seed draw the same noise for inputs of equal ids, and ids begin at 0 in each call. So separate
   points in the phase "calibration" get the very noise of the calibration points; what is tuned on
-  it is fitted to that noise, and the guarantee is lost. The notes of `bincp.BinCP` say what may be
-  tuned on what.
+  it is fitted to that noise, and the guarantee is lost. Two steps of tuning share the noise of
+  "tuning", too: a step that is to judge what another one chose needs other ids or another seed. The
+  notes of `bincp.BinCP` say what may be tuned on what.
 * The adversary who picks the test input does not know the test noise: keep the seed secret where
   that matters. Test inputs may share noise with each other, and labels of one input always do.
 """

@@ -1,8 +1,7 @@
 """Prediction sets from a model in one object: sample, calibrate, count, decide."""
 
-import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Self, Unpack, cast
 
@@ -12,41 +11,31 @@ import torch
 
 from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
+from bincp._utils.validation import check_flag
 from bincp.balls import Ball
 from bincp.calibration import BinCP, Counts
 from bincp.calibration._counts import How, joined_counts, known_counts
-from bincp.calibration._provenance import check_same
 from bincp.calibration._sequential import Tests
-from bincp.certificates import Certificate, certify
-from bincp.errors import NotCalibratedError
-from bincp.noise._keys import IntArray, Phase
+from bincp.noise._keys import IntArray
 from bincp.sampling import _engine
-from bincp.sampling._graphs import GraphInputs
-from bincp.sampling._inputs import Ids, Key, check_shape, pieces
-from bincp.sampling._jobs import Job, Options, integers
+from bincp.sampling._inputs import Key
+from bincp.sampling._jobs import Job, integers
 from bincp.sampling._looks import Looks, check_looks
-from bincp.sampling._provenance import InputRange, content_of
 from bincp.sampling._rules import (
     Rule,
     RuleSettings,
     SampledScores,
     calibrate,
-    check_fitted,
-    check_rule,
     classes_of,
-    is_calibrated,
     provenance_of,
-    snapshot,
     tests_of,
 )
-from bincp.sampling._run._model import precision_content
-from bincp.sampling._saved import Saved, probe
+from bincp.sampling._run._task import score_content
+from bincp.sampling._saved import Who
 from bincp.sampling._scoring import Score
-from bincp.sampling._seeds import Call, Seeds
 from bincp.sampling._sets import ReadableSets
 from bincp.sampling._sweeping import Sweeping
-from bincp.smoothing import GraphFlip, Smoothing
+from bincp.smoothing import Smoothing
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,10 +143,12 @@ class RobustClassifier(Sweeping):
     *Noise.* The noise of an input is keyed by a seed and the id of the input. By default each call
     of `calibrate` and `predict` draws a seed of its own, with ids from 0. So no two calls share
     noise, also not in copies, forked processes, replicas and after restarts. With a `seed` each
-    call takes the next ids that the object has not handed out yet, also where a call failed. Then a
-    copy, a pickle or a forked process would draw the same noise as the original, which an adversary
-    may have seen: they refuse to predict until `reseed` is called. Ids that are given as `indices`
-    are taken as they are, and may meet those handed out: give them in all calls or in none.
+    call takes the next ids that the object has not handed out yet, also where a call failed, and
+    where a seed comes back after another one. Then a copy, a clone, a pickle or a forked process
+    would draw the same noise as the original, which an adversary may have seen: they refuse to
+    calibrate and to predict until `reseed` is called. Two objects that are made with one seed draw
+    the same noise. Ids that are given as `indices` are taken as they are, and may meet those handed
+    out: give them in all calls or in none.
 
     *What is compared.* A calibration by this object, or on a run, keeps the score, the fingerprint
     of the model, its precision, the shape of the inputs and their range with the rule
@@ -199,6 +190,8 @@ class RobustClassifier(Sweeping):
     (50, 3)
     """
 
+    _who = Who("classifier", "logits")
+
     def __init__(
         self,
         model: ModelLike,
@@ -212,71 +205,42 @@ class RobustClassifier(Sweeping):
         batch_size: int = 256,
         seed: int | None = None,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
         input_range: tuple[float, float] | None = None,
         model_id: str | None = None,
         score_id: str | None = None,
         **settings: Unpack[RuleSettings],
     ) -> None:
-        self.model = as_model(model)
-        self._compared: Any = None  # the model that the rule was compared with, or calibrated on
-        self._smoothing, self._ball = smoothing, ball
-        self._certificate = certify(smoothing, ball)
-        self._options = Options.checked(
+        self._score, self._score_id = score, score_id
+        super().__init__(
+            as_model(model),
+            smoothing,
+            ball,
+            rule,
+            settings,
             score=score,
+            n_samples=n_samples,
+            n_test_samples=n_test_samples,
             batch_size=batch_size,
-            seed=0,
+            seed=seed,
             device=device,
             progress=progress,
             n_threads=n_threads,
+            input_range=input_range,
+            model_id=model_id,
         )
-        self._seeds = Seeds(seed)
-        self._range = InputRange.checked(input_range, ball)
-        self._score, self._model_id, self._score_id = score, model_id, score_id
-        self.rule = self._new_rule(settings) if rule is None else rule
-        self._first_rule = self._rule
-        if rule is not None and settings:
-            names = ", ".join(settings)
-            raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
-        self.n_samples, self.n_test_samples = _sizes(self.rule, n_samples, n_test_samples)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # For copies and pickles, which share a given seed with the original.
-        return {**self.__dict__, "_seeds": self._seeds.copied()}
-
-    def _become(self, other: Self) -> None:
-        # Ids that were handed out stay so, unless the seed is another one.
-        seeds, same = self._seeds, self._given().get("seed") == other._given().get("seed")
-        super()._become(other)
-        if same:
-            self._seeds = seeds
 
     def __repr__(self) -> str:
         return f"RobustClassifier({self._smoothing!r}, {self._ball!r}, rule={self._rule!r})"
 
     def _new_rule(self, settings: RuleSettings) -> BinCP:
-        if "alpha" not in settings:
-            got = ", ".join(settings) or "no setting"
-            raise TypeError(f"`alpha` must be given where `rule` is not, got {got}")
-        if "passes" not in settings:
-            settings["passes"] = "auto"
-        return BinCP(self._certificate, **settings)
+        return BinCP(self._certificate, **cast("RuleSettings", {"passes": "auto", **settings}))
 
-    @property
-    def smoothing(self) -> Smoothing:
-        """The smoothing scheme."""
-        return self._smoothing
-
-    @property
-    def ball(self) -> Ball:
-        """The perturbations to withstand."""
-        return self._ball
-
-    @property
-    def certificate(self) -> Certificate:
-        """The certified bounds of `smoothing` over `ball`."""
-        return self._certificate
+    def _score_content(self) -> dict[str, Any] | None:
+        if callable(self._score) and self._score_id is None:
+            return None
+        return score_content(self._score, self._score_id)
 
     @property
     def rule(self) -> BinCP:
@@ -289,22 +253,7 @@ class RobustClassifier(Sweeping):
 
     @rule.setter
     def rule(self, rule: Rule) -> None:
-        check_rule(rule, self._certificate)
-        if (known := provenance_of(rule)) is not None:
-            self._compare(known)
-        self._rule = rule
-
-    def _compare(self, known: dict[str, Any]) -> None:
-        """Refuse a rule that was calibrated with something else than this classifier has."""
-        model = self.model
-        check_same(known, self._content(), "the classifier")
-        self._compared = model
-
-    def _content(self) -> dict[str, Any]:
-        """Return what is known of the scores before any input is."""
-        declared = None if self._range is None else self._range.content()
-        content = content_of(self.model, self._model_id, self._score, self._score_id)
-        return {**content, "input_range": declared}
+        self._assign(rule)
 
     def calibrate(
         self,
@@ -339,18 +288,17 @@ class RobustClassifier(Sweeping):
 
         Raises
         ------
+        RuntimeError
+            If this is a copy, a clone or a forked process of a classifier with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if the calibration set is empty, or inputs are outside the
             declared range.
         """
-        if y is None and isinstance(x, torch.Tensor | np.ndarray):
-            raise TypeError("`y` must be given with an array of inputs, got None")
         scores: list[npt.NDArray[Any]] = []
         labels: list[IntArray] = []
         model, content, n_classes = self.model, self._content(), classes_of(self.rule)
-        for job, own in self._jobs(x, y, key, "calibration", self.n_samples, indices, first_draw):
-            if own is None:
-                raise ValueError("`x` must yield pairs of inputs and labels, got inputs alone")
+        for job, own, seen in self._labelled_jobs(x, y, key, indices, first_draw):
             whose = "logits as before" if scores else "logits, K of `rule`"
             values, found = _engine.label_scores(job, own)
             if n_classes not in (None, found):
@@ -362,10 +310,7 @@ class RobustClassifier(Sweeping):
                 )
             scores.append(values)
             labels.append(integers("labels", own))
-            n_classes, content = found, {**content, **_seen(job)}
-        if not scores:
-            raise ValueError("`x` must hold at least one calibration input, got an empty loader")
-        assert n_classes is not None
+            n_classes, content = found, {**content, **seen}
         points = SampledScores(np.concatenate(scores), np.concatenate(labels), n_classes, content)
         calibrate(self.rule, points, self.n_test_samples, self._options.n_threads)
         self._compared = model
@@ -428,7 +373,8 @@ class RobustClassifier(Sweeping):
         NotCalibratedError
             If neither `calibrate` was called nor a rule given that is calibrated on sampled scores.
         RuntimeError
-            If this is a copy or a forked process of a classifier with a seed, see `reseed`.
+            If this is a copy, a clone or a forked process of a classifier with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if `sequential` or `curtail` does not fit the rule, as above; if
             `looks` is not "doubling" or increasing numbers from 1 on; if inputs are outside the
@@ -502,94 +448,13 @@ class RobustClassifier(Sweeping):
         whole: bool,
     ) -> Iterator[PredictionSets]:
         """Check what can be checked now, and return the sets of the pieces to come."""
-        rule = snapshot(self._rule)  # also if it is calibrated or another is assigned meanwhile
-        if not is_calibrated(rule):
-            raise NotCalibratedError("call calibrate() before predict()")
-        check_fitted(rule)
-        self._seeds.check_fresh()
-        m_test, known = rule.n_test_samples_, provenance_of(rule)
+        rule, known = self._start()
+        m_test = rule.n_test_samples_
         assert m_test is not None  # calibrated on samples
-        if known is not None and self.model is not self._compared:
-            self._compare(known)
         boundaries = _boundaries(rule, sequential, curtail)
         schedule = check_looks(looks if curtail else [m_test], m_test)
         jobs = self._jobs(x, None, key, "test", m_test, indices, first_draw, whole, known)
         return (_decided(job, rule, boundaries, schedule) for job, _ in jobs)
-
-    def reseed(self, seed: int | None = None, *, first_id: int = 0) -> Self:
-        """Give the noise to come another seed, such as in a copy or a forked process.
-
-        Calls of other threads that are under way keep their noise.
-
-        Parameters
-        ----------
-        seed : int, optional
-            In [0, 2**64). By default each call draws a secret seed of its own.
-        first_id : int, optional
-            The first id that is handed out, in each phase. For a seed that was in use, one that no
-            call was given.
-
-        Returns
-        -------
-        RobustClassifier
-            Itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is out of range, or `first_id` is given without a seed.
-        """
-        self._seeds = Seeds(seed, first_id)
-        return self
-
-    def save(self, path: str | PathLike[str], *, with_seed: bool = False) -> None:
-        """Write all that a service needs beside the model, as JSON with a checksum.
-
-        The file holds the decision rule with its certificate, noise, ball and numbers of draws; the
-        score and its parameters, the shape, dtype and range of the inputs, K, the fingerprint of
-        the model and its precision; and what the model answers to four noisy zeros. It holds no
-        weights.
-
-        Parameters
-        ----------
-        path : str or path-like
-            File to write. An existing file is replaced once the new one is complete.
-        with_seed : bool, optional
-            Write the given seed, too, and the next id; then only the owner may read the file.
-
-        Raises
-        ------
-        NotCalibratedError
-            If nothing was calibrated.
-        TypeError
-            If the rule is none of bincp.
-        ValueError
-            If the rule does not know its inputs, because it was not calibrated by a classifier or
-            on a run; if the model or the score is a function without an id; if there is no seed to
-            write; or if the certificate is not one that bincp can make again.
-        OSError
-            If the file cannot be written.
-
-        Examples
-        --------
-        See the class.
-        """
-        check_flag("with_seed", with_seed)
-        if isinstance(self.smoothing, GraphFlip):
-            raise TypeError(
-                "a classifier of nodes cannot be saved, for its inputs are nodes of a graph; save "
-                "its rule, classifier.rule.save(path), and make the classifier with rule=..."
-            )
-        rule = snapshot(self._rule)
-        if not is_calibrated(rule):
-            raise NotCalibratedError("call calibrate() before save()")
-        seed = None
-        if with_seed:
-            if self._seeds.seed is None:
-                raise ValueError("`with_seed` must be False for a classifier without a seed")
-            seed = self._seeds.seed, self._seeds.next_id("test")
-        saved = Saved.of(rule, self._content(), seed)
-        saved.write(path, self._probe(saved))
 
     @classmethod
     def load(
@@ -605,7 +470,7 @@ class RobustClassifier(Sweeping):
         first_id: int | None = None,
         batch_size: int = 256,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
     ) -> Self:
         """Read a classifier that `save` wrote, for the same model.
@@ -652,111 +517,19 @@ class RobustClassifier(Sweeping):
         --------
         See the class.
         """
-        check_flag("check_fingerprint", check_fingerprint)
-        saved = Saved.read(path)
-        smoothing, ball = saved.pair()
-        if check_fingerprint:
-            saved.check_model(as_model(model), model_id)
-        other = None if check_fingerprint else {"fingerprint": None, "id": model_id}
-        made = cls(
+        return cls._loaded(
+            path,
             model,
-            smoothing,
-            ball,
-            rule=saved.new_rule(other),
-            score=saved.score(score, score_id),
+            lambda saved: {"score": saved.score(score, score_id), "score_id": score_id},
+            check_fingerprint=check_fingerprint,
+            model_id=model_id,
+            seed=seed,
+            first_id=first_id,
             batch_size=batch_size,
             device=device,
             progress=progress,
             n_threads=n_threads,
-            input_range=saved.input_range(),
-            model_id=model_id,
-            score_id=score_id,
         )
-        made._seeds = Seeds(*saved.seed_for(seed, first_id))
-        if isinstance(made.model, torch.nn.Module):
-            made.model.eval()
-        saved.check_probe(made._probe(saved))
-        if not check_fingerprint:
-            made._rule = saved.new_rule(made._content()["model"])
-        return made
-
-    def _probe(self, saved: Saved) -> npt.NDArray[np.float64]:
-        job, logits = probe(self.model, self.smoothing, saved.shape, saved.dtype, self._options)
-        check_same(saved.provenance, _seen(job), "the classifier")
-        return logits
-
-    def _jobs(
-        self,
-        x: Any,
-        y: ArrayLike | None,
-        key: Key,
-        phase: Phase,
-        n_samples: int,
-        indices: ArrayLike | None,
-        first_draw: int,
-        whole: bool = True,
-        known: dict[str, Any] | None = None,
-    ) -> Iterator[tuple[Job, Any]]:
-        """Yield the job of each piece of the inputs, and its labels; what is `known` must hold."""
-        given = None if indices is None else Ids(indices, phase, x)
-        call, shape = self._seeds.call(), (known or {}).get("input_shape")
-        model, options = self.model, replace(self._options, seed=call.seed)
-        source = pieces(x, y, key, self._options.batch_size, whole=whole)
-
-        def jobs() -> Iterator[tuple[Job, Any]]:
-            for inputs, labels in source:
-                n = len(inputs) if inputs.ndim else 0
-                if shape is not None:
-                    check_shape(tuple(inputs.shape), tuple(shape), "in calibration")
-                job = Job.of(
-                    model,
-                    inputs,
-                    self.smoothing,
-                    n_samples,
-                    options,
-                    phase=phase,
-                    indices=None if given is None or not n else given.take(n),
-                    first_draw=first_draw,
-                )
-                _check_dimension(job, self.ball)
-                if self._range is not None:
-                    self._range.check(job.x)
-                check_same(known, _seen(job), "the classifier")
-                if given is None:
-                    job = replace(job, ids=call.take(phase, n))
-                    _check_shared_noise(job, call)
-                yield job, labels
-            if given is not None:
-                given.end()
-
-        return jobs()
-
-
-def _check_shared_noise(job: Job, call: Call) -> None:
-    """Refuse a second call that would draw the noisy graph of a first one again."""
-    shared = isinstance(job.x, GraphInputs) and job.x.shared and job.phase == "test"
-    if shared and call.follows_another:
-        raise ValueError(
-            "one noisy graph for all test nodes has the noise of its seed alone, and a call before "
-            "this one has shown it: call reseed(), or make the classifier without `seed`"
-        )
-
-
-def _seen(job: Job) -> dict[str, Any]:
-    """Return what the first inputs tell of the scores."""
-    return {
-        "input_shape": list(job.x.shape[1:]),
-        "input_dtype": _engine.dtype_name(job.x.dtype)
-        if torch.is_tensor(job.x)
-        else str(job.x.dtype),
-        "precision": precision_content(job.device),
-    }
-
-
-def _check_dimension(job: Job, ball: Ball) -> None:
-    dim, shape = getattr(ball, "dim", None), tuple(job.x.shape)
-    if dim is not None and math.prod(shape[1:]) != dim:
-        raise ValueError(f"`x` must have {dim} elements an input, as {ball}, got shape {shape}")
 
 
 def _decided(job: Job, rule: Rule, boundaries: Tests | None, looks: Looks | None) -> PredictionSets:
@@ -817,22 +590,3 @@ def _check_dtype(rule: Rule, dtype: str) -> None:
         raise ValueError(
             f"`model` must give scores of dtype {rule.dtype_} as in calibration, got {dtype}"
         )
-
-
-def _sizes(rule: Rule, n_samples: int | None, n_test_samples: int | None) -> tuple[int, int]:
-    """Return m and m'; a calibrated rule has both, and is for its own m' only."""
-    known, known_test = (
-        (rule.n_samples_, rule.n_test_samples_) if is_calibrated(rule) else (None, None)
-    )
-    if n_samples is None and known is None:
-        raise TypeError("`n_samples` must be given unless `rule` is a calibrated one, got None")
-    m = check_integer("n_samples", known if n_samples is None else n_samples, low=1, high=MAX_COUNT)
-    if n_test_samples is None:
-        return m, known_test or m
-    m_test = check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
-    if known_test not in (None, m_test):
-        raise ValueError(
-            f"`n_test_samples` must be the m' = {known_test} that `rule` was calibrated for, "
-            f"got {m_test}"
-        )
-    return m, m_test

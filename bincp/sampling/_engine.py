@@ -1,7 +1,7 @@
 """Evaluate a model on noisy inputs, batch by batch, and keep scores, counts or decisions."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
@@ -11,6 +11,7 @@ import torch
 
 from bincp._models._outputs import logits_in
 from bincp._utils.arrays import ArrayLike, as_counts
+from bincp._utils.progress import progress_bar
 from bincp.calibration import SequentialRule, SequentialTracker
 from bincp.calibration._sequential import Decisions, Tests, decisions_of
 from bincp.calibration._shared_draws import as_shared
@@ -60,7 +61,7 @@ def label_scores(
         for batch in _all_batches(job, known):
             if result is None:
                 n_classes = batch.scores.shape[1]
-                as_counts("labels", y, high=n_classes - 1)
+                as_counts("labels", y, high=n_classes - 1, first=job.start)
                 dtype = batch.scores[:0].cpu().numpy().dtype
                 result = np.empty((len(y), job.n_samples), dtype=dtype)
             own = torch.from_numpy(y[batch.sources]).to(batch.scores.device)[:, None]
@@ -90,13 +91,15 @@ def votes(job: Job) -> npt.NDArray[np.int64]:
     n = len(job.x)
     what = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, job.n_samples))
     result = None
-    with evaluating(job.model), _progress_bar(job, n * job.n_samples, "draw") as bar:
+    with (
+        evaluating(job.model),
+        progress_bar(job.progress, n * job.n_samples, job.phase, "draw") as bar,
+    ):
         for batch in batches(job, what):
             if result is None:
                 result = np.zeros((n, batch.scores.shape[1]), dtype=np.int64)
             np.add.at(result, (batch.sources, batch.scores.argmax(dim=1).cpu().numpy()), 1)
-            if bar is not None:
-                bar.update(len(batch.sources))
+            bar.update(len(batch.sources))
     assert result is not None  # inputs and draws are not empty
     return result
 
@@ -115,7 +118,7 @@ def decide(
     if looks is not None:
         numbers = until_next_look(looks, draws, numbers)
     what = _Draws(np.arange(n), draws, numbers)
-    with evaluating(job.model), _progress_bar(job, n, "input") as bar:
+    with evaluating(job.model), progress_bar(job.progress, n, job.phase, "input") as bar:
         while len(what.inputs):
             for batch in batches(job, what, n_classes, dtype):
                 if labels is None:
@@ -129,8 +132,7 @@ def decide(
             if looks is not None:
                 numbers = until_next_look(looks, draws, numbers)
             what = _Draws(inputs, draws, numbers)
-            if bar is not None:
-                bar.update(before - len(inputs))
+            bar.update(before - len(inputs))
     assert labels is not None
     return decisions_of(labels), dtype_name(dtype)
 
@@ -215,20 +217,10 @@ def _all_batches(job: Job, n_classes: int | None = None) -> Iterator[Batch]:
     n = len(job.x)
     draws = _Draws(np.arange(n), np.zeros(n, np.int64), np.full(n, job.n_samples))
     n_batches = -(-n * job.n_samples // job.batch_size)
-    with _progress_bar(job, n_batches, "batch") as bar:
+    with progress_bar(job.progress, n_batches, job.phase, "batch") as bar:
         for batch in batches(job, draws, n_classes):
             yield batch
-            if bar is not None:
-                bar.update()
-
-
-def _progress_bar(job: Job, total: int, unit: str) -> Any:
-    """Return a context: the bar, or None where none was asked for."""
-    if not job.progress:
-        return nullcontext()
-    from tqdm import tqdm
-
-    return tqdm(total=total, desc=job.phase, unit=unit)
+            bar.update()
 
 
 def batches(
@@ -257,6 +249,7 @@ def batches(
 def _check_no_nan(job: Job, sources: IntArray, draws: IntArray, scores: torch.Tensor) -> None:
     missing = torch.isnan(scores).nonzero()
     if len(missing):
+        job.check_finite(sources[missing[:, 0].cpu().numpy()])
         row, label = (int(i) for i in missing[0])
         raise ValueError(
             f"`model` must not give NaN scores, got one for {job.named(sources[row])}, "
@@ -352,7 +345,11 @@ def noisy(job: Job, sources: IntArray, draws: IntArray, x: Inputs) -> Noisy:
 
 def scores_of(job: Job, inputs: Noisy, sources: IntArray, draws: IntArray) -> torch.Tensor:
     """Evaluate the model on noisy inputs and return the scores of all labels."""
-    logits = logits_of(job, inputs)
+    try:
+        logits = logits_of(job, inputs)
+    except Exception:
+        job.check_finite(sources)  # which many models refuse in words of their own
+        raise
 
     def numbers() -> torch.Tensor:
         u = score_numbers(job.keys(sources, draws))

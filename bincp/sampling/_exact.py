@@ -31,7 +31,8 @@ def exact_probabilities(
     key: Key = None,
     batch_size: int = 256,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
+    n_threads: int = 1,
 ) -> npt.NDArray[np.float64]:
     """Return the exact probability that the score of each label reaches a threshold.
 
@@ -58,7 +59,7 @@ def exact_probabilities(
     labels : array-like (n,) of int, or True, optional
         If given, only the probabilities of these labels are returned, which is all that
         calibration needs. True stands for the labels that `x` yields.
-    key, batch_size, device, progress
+    key, batch_size, device, progress, n_threads
         As in `sample_scores`.
 
     Returns
@@ -107,19 +108,20 @@ def exact_probabilities(
         seed=0,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
 
     def counted(job: Job, own: Any) -> npt.NDArray[np.int32]:
         if job.score.random:
             raise ValueError(f"`score` must not be random for exact probabilities, got {score!r}")
         counts, _ = _engine.count(replace(job, sampler=EveryCopy(copies)), threshold)
-        return counts if labels is None else _of_labels(counts, own)
+        return counts if labels is None else _of_labels(counts, own, job.start)
 
     return joined(counted(job, own) for job, own in jobs) / copies.levels
 
 
-def _of_labels(counts: npt.NDArray[np.int32], labels: Any) -> npt.NDArray[np.int32]:
+def _of_labels(counts: npt.NDArray[np.int32], labels: Any, first: int) -> npt.NDArray[np.int32]:
     if labels is None:
         raise ValueError("`x` must yield pairs of inputs and labels, got inputs alone")
-    own = as_counts("labels", labels, high=counts.shape[1] - 1)
+    own = as_counts("labels", labels, high=counts.shape[1] - 1, first=first)
     return np.asarray(np.take_along_axis(counts, own[:, None], axis=1)[:, 0])

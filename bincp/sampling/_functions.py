@@ -36,7 +36,8 @@ def sample_scores(
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
+    n_threads: int = 1,
 ) -> npt.NDArray[np.floating[Any]]:
     """Sample the scores of smoothed inputs.
 
@@ -88,7 +89,12 @@ def sample_scores(
         the module is, or else where `x` is. Refused if it does not exist or, as "meta", holds no
         data.
     progress : bool, optional
-        Show a progress bar (needs tqdm).
+        Show a progress bar on stderr (needs tqdm). By default there is one after two seconds if
+        stderr is a terminal; True shows it at once and anywhere, False never.
+    n_threads : int, optional
+        Threads, >= 1, that draw the noise of a batch where the CPU draws it. They start for large
+        batches only, of some 2**18 elements a thread, and change no result. The model has threads
+        of its own (`torch.set_num_threads`).
 
     Returns
     -------
@@ -149,6 +155,7 @@ def sample_scores(
         seed=seed,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
     if labels is None:
         return joined(_engine.all_scores(job) for job, _ in jobs)
@@ -171,7 +178,8 @@ def count_scores(
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
+    n_threads: int = 1,
 ) -> Counts:
     """Count, for each input and label, the sampled scores that reach a threshold.
 
@@ -185,7 +193,7 @@ def count_scores(
         As in `sample_scores`.
     tau : float
         Threshold, compared as ``score >= tau`` in the dtype of the scores.
-    phase, indices, first_draw, score, key, batch_size, seed, device, progress
+    phase, indices, first_draw, score, key, batch_size, seed, device, progress, n_threads
         As in `sample_scores`.
 
     Returns
@@ -223,6 +231,7 @@ def count_scores(
         seed=seed,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
     counts = joined(_engine.count(job, threshold)[0] for job, _ in jobs)
     known = None if callable(score) else {"score": score_content(score, None)}
@@ -242,7 +251,8 @@ def vote_counts(
     batch_size: int = 256,
     seed: int = 0,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
+    n_threads: int = 1,
 ) -> npt.NDArray[np.int64]:
     """Count, for each input and label, the draws that the model classifies as the label.
 
@@ -260,7 +270,7 @@ def vote_counts(
     first_draw : int, optional
         Number of the first draw. Draws of different numbers are independent, so votes to select a
         label and votes to certify it come from disjoint ranges.
-    indices, key, batch_size, seed, device, progress
+    indices, key, batch_size, seed, device, progress, n_threads
         As in `sample_scores`.
 
     Returns
@@ -299,6 +309,7 @@ def vote_counts(
         seed=seed,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
     return joined(_engine.votes(job) for job, _ in jobs)
 
@@ -324,7 +335,7 @@ def jobs_of(
     m = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
     checked = Options.checked(**options)
     check_key(key)
-    ids = Ids(indices, phase, x)
+    ids, start = Ids(indices, phase, x), 0
     for inputs, own in pieces(x, labels, key, checked.batch_size):
         n = len(inputs) if inputs.ndim else 0
         job = Job.of(
@@ -336,8 +347,10 @@ def jobs_of(
             phase=phase,
             indices=ids.take(n) if n else None,
             first_draw=first_draw,
+            start=start,
         )
         yield job, own
+        start += n
     ids.end()
 
 

@@ -1,6 +1,7 @@
 """Nodes of one graph as inputs: fields of noisy graphs, and batches of them for a model."""
 
 import copy
+import hashlib
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -52,12 +53,17 @@ class Graph:
     directed : bool, optional
         By default the graph is undirected, and `adjacency` must be symmetric: a pair of nodes is
         one coin, and one unit of the budget.
+    clean : Graph, optional
+        The graph of the calibration, where this one may have been attacked since. A rule that was
+        calibrated on one graph refuses another that does not come from it, for it covers none.
 
     Attributes
     ----------
     n_nodes, n_attributes : int
         N, below 2^28, and D, below 2^32.
     directed : bool
+    digest : str
+        SHA-256 of the clean graph: of `clean` where it is given.
 
     Raises
     ------
@@ -65,7 +71,7 @@ class Graph:
         If an argument is no matrix.
     ValueError
         If a value is neither zero nor one, there is a self-loop, an undirected adjacency is not
-        symmetric, or the numbers of nodes differ.
+        symmetric, the numbers of nodes differ, or `clean` has others.
 
     Notes
     -----
@@ -95,7 +101,14 @@ class Graph:
     (3, 10)
     """
 
-    def __init__(self, adjacency: Any, attributes: Any, *, directed: bool = False) -> None:
+    def __init__(
+        self,
+        adjacency: Any,
+        attributes: Any,
+        *,
+        directed: bool = False,
+        clean: "Graph | None" = None,
+    ) -> None:
         self.directed = check_flag("directed", directed)
         self._adjacency = read_rows("adjacency", adjacency, square=True)
         self._attributes = read_rows("attributes", attributes, square=False)
@@ -106,9 +119,22 @@ class Graph:
             )
         GraphFlip(self.n_nodes, self.n_attributes)  # checks the sizes
         check_adjacency(self._adjacency, directed=directed)
+        if clean is not None:
+            self._check_clean(clean)
+        self._clean = clean
+
+    def _check_clean(self, clean: Any) -> None:
+        if not isinstance(clean, Graph):
+            raise TypeError(f"`clean` must be a Graph, got {type(clean).__name__}")
+        for name in ("n_nodes", "n_attributes", "directed"):
+            own, wanted = getattr(self, name), getattr(clean, name)
+            if own != wanted:
+                raise ValueError(f"`clean` must have {name}={own} as this graph, got {wanted}")
 
     @classmethod
-    def from_data(cls, data: Any, *, directed: bool = False) -> "Graph":
+    def from_data(
+        cls, data: Any, *, directed: bool = False, clean: "Graph | None" = None
+    ) -> "Graph":
         """Return the graph of an object like `torch_geometric.data.Data`, by its attributes.
 
         Parameters
@@ -116,7 +142,7 @@ class Graph:
         data : object
             ``edge_index`` (2, E) has the source and the target of each edge, ``x`` (N, D) the
             attributes. Undirected graphs have each edge in both directions.
-        directed : bool, optional
+        directed, clean : optional
             As in the class.
 
         Returns
@@ -154,7 +180,7 @@ class Graph:
         if bad.size:
             raise ValueError(f"`edge_index` must name nodes, got node {bad[0]} for {n} nodes")
         adjacency = _Entries((n, n), edges[1], edges[0])
-        return cls(adjacency, _Entries.of(attributes), directed=directed)
+        return cls(adjacency, _Entries.of(attributes), directed=directed, clean=clean)
 
     @property
     def n_nodes(self) -> int:
@@ -165,6 +191,17 @@ class Graph:
     def n_attributes(self) -> int:
         """D."""
         return self._attributes.width
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the clean graph."""
+        if self._clean is not None:
+            return self._clean.digest
+        state = hashlib.sha256(f"{self!r} {self.directed}".encode())
+        for rows in (self._adjacency, self._attributes):
+            for part in (rows.starts, rows.columns):
+                state.update(part.astype("<i8").tobytes())
+        return state.hexdigest()
 
     def __repr__(self) -> str:
         return f"Graph(n_nodes={self.n_nodes}, n_attributes={self.n_attributes})"

@@ -1,9 +1,10 @@
 """Inputs as people have them: arrays, datasets, loaders and streams, as pieces in their order."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import (
     BatchSampler,
@@ -26,6 +27,27 @@ Key: TypeAlias = str | tuple[str, str] | None
 _CHANNELS = (1, 3, 4)
 
 
+class LabelKind(NamedTuple):
+    """What labels are: both functions take a name for messages, and refuse other labels."""
+
+    name: str
+    array: Callable[[str, Any, int], npt.NDArray[Any]]
+    """Returns labels from a position on as an array."""
+    one: Callable[[str, Any], Any]
+    """Returns the label of one item of a dataset."""
+
+
+def _class(name: str, label: Any) -> int:
+    return check_integer(name, label, low=-(2**63), high=2**63 - 1)
+
+
+def _classes(name: str, labels: Any, first: int) -> IntArray:
+    return integers(name, labels)  # whose range is checked where K is known
+
+
+CLASSES = LabelKind("labels", _classes, _class)
+
+
 class Piece(NamedTuple):
     """Some inputs (n, ...), an array or a tensor, and their labels if there are any."""
 
@@ -43,7 +65,13 @@ def check_key(key: object) -> Key:
 
 
 def pieces(
-    x: Any, labels: ArrayLike | None, key: Key, size: int, *, whole: bool = True
+    x: Any,
+    labels: ArrayLike | None,
+    key: Key,
+    size: int,
+    *,
+    whole: bool = True,
+    kind: LabelKind = CLASSES,
 ) -> Iterator[Piece]:
     """Return the pieces of `x` in their order; what can be refused at once, is.
 
@@ -54,7 +82,7 @@ def pieces(
     if isinstance(x, torch.Tensor | np.ndarray):
         if key is not None:
             raise TypeError(f"`key` must be None with an array of inputs, got {key!r}")
-        return _cut(x, labels, max(x.shape[0], 1) if whole and x.ndim else size)
+        return _cut(x, labels, max(x.shape[0], 1) if whole and x.ndim else size, kind)
     if isinstance(x, Nodes):
         if key is not None:
             raise TypeError(f"`key` must be None with nodes of a graph, got {key!r}")
@@ -67,8 +95,13 @@ def pieces(
         )
     source = source_of(x)
     if is_map_style(source):
-        return _same_kind(_stacked(source, key, size))
-    return _same_kind(_of_stream(source, key))
+        return _same_kind(_stacked(source, key, size, kind))
+    return batches_of(source, key, kind)
+
+
+def batches_of(source: Any, key: Key, kind: LabelKind = CLASSES) -> Iterator[Piece]:
+    """Return the batches of a stream as pieces of one shape, dtype and kind of labels."""
+    return _same_kind(_of_stream(source, key, kind))
 
 
 def source_of(x: Any) -> Any:
@@ -208,11 +241,12 @@ def check_shape(shape: tuple[int, ...], known: tuple[int, ...], whose: str) -> N
     raise ValueError(f"`x` must have inputs of shape {known} as {whose}, got shape {shape}{cure}")
 
 
-def _cut(x: Any, labels: ArrayLike | None, size: int) -> Iterator[Piece]:
+def _cut(x: Any, labels: ArrayLike | None, size: int, kind: LabelKind) -> Iterator[Piece]:
     check_dense(x)
-    y = None if labels is None else integers("labels", labels)
+    name = kind.name
+    y = None if labels is None else kind.array(name, labels, 0)
     if y is not None and (x.ndim == 0 or y.shape != (len(x),)):
-        raise ValueError(f"`labels` must have shape {(len(x),) if x.ndim else ()}, got {y.shape}")
+        raise ValueError(f"`{name}` must have shape {(len(x),) if x.ndim else ()}, got {y.shape}")
     if x.ndim == 0 or len(x) == 0:
         return iter([Piece(x, y)])  # refused where the shape is
     return (
@@ -267,7 +301,8 @@ def _holds_arrays(batch: list[Any]) -> bool:
     return bool(batch) and isinstance(batch[0], torch.Tensor | np.ndarray)
 
 
-def _of_stream(source: Any, key: Key) -> Iterator[Piece]:
+def _of_stream(source: Any, key: Key, kind: LabelKind) -> Iterator[Piece]:
+    first = 0
     for number, batch in enumerate(source):
         inputs, labels = taken(batch, key)
         if not isinstance(inputs, torch.Tensor | np.ndarray | Nodes):
@@ -275,33 +310,36 @@ def _of_stream(source: Any, key: Key) -> Iterator[Piece]:
                 "`x` must yield batches that are tensors or arrays, "
                 f"got {type(inputs).__name__} in batch {number}"
             )
-        yield Piece(inputs, None if labels is None else _labels_of(labels, inputs, number))
+        y = None if labels is None else kind.array(kind.name, labels, first)
+        if y is not None:
+            _check_one_each(y, inputs, number)
+        yield Piece(inputs, y)
+        first += len(inputs) if inputs.ndim else 0
 
 
-def _labels_of(labels: Any, inputs: Any, number: int) -> Any:
-    y = integers("labels", labels)
+def _check_one_each(y: npt.NDArray[Any], inputs: Any, number: int) -> None:
     if inputs.ndim == 0 or y.shape != (len(inputs),):
         raise ValueError(
             f"`x` must yield one label for each input of a batch, got labels of shape {y.shape} "
             f"for inputs of shape {tuple(inputs.shape)} in batch {number}"
         )
-    return y
 
 
-def _stacked(dataset: Any, key: Key, size: int) -> Iterator[Piece]:
+def _stacked(dataset: Any, key: Key, size: int, kind: LabelKind) -> Iterator[Piece]:
     """Read a dataset some items at a time."""
     for first in range(0, len(dataset), size):
         items = [item_of(dataset, i, key) for i in range(first, min(first + size, len(dataset)))]
         check_same_items(items, first)
         labelled = items[0][1] is not None
         inputs = np.stack([one for one, _ in items])
-        yield Piece(inputs, item_labels(items) if labelled else None)
+        yield Piece(inputs, item_labels(items, first, kind) if labelled else None)
 
 
-def item_labels(items: list[tuple[Any, Any]]) -> IntArray:
-    """Return the labels of items of a dataset."""
-    low, high = -(2**63), 2**63 - 1
-    return integers("labels", [check_integer("labels", y, low=low, high=high) for _, y in items])
+def item_labels(
+    items: list[tuple[Any, Any]], first: int, kind: LabelKind = CLASSES
+) -> npt.NDArray[Any]:
+    """Return the labels of items of a dataset, from a position on."""
+    return kind.array(kind.name, [kind.one(kind.name, label) for _, label in items], first)
 
 
 def item_of(dataset: Any, i: int, key: Key) -> tuple[Any, Any]:
@@ -333,7 +371,8 @@ def _same_kind(given: Iterator[Piece]) -> Iterator[Piece]:
     usual = None
     position = 0
     for piece in given:
-        kind = (tuple(piece.inputs.shape[1:]), str(piece.inputs.dtype), piece.labels is None)
+        dtype = str(piece.inputs.dtype).removeprefix("torch.")  # of arrays and tensors alike
+        kind = (tuple(piece.inputs.shape[1:]), dtype, piece.labels is None)
         usual = usual or kind
         if kind[:2] != usual[:2]:
             raise ValueError(

@@ -10,8 +10,9 @@ import torch
 
 from bincp._core._noise import MAX_ID
 from bincp._models import ModelLike, as_model
-from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor
-from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
+from bincp._utils.progress import check_progress
+from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.noise import _keys
 from bincp.noise._device import DeviceSampler, check_tensor, device_sampler
 from bincp.noise._keys import IntArray, Keys, Phase, keys_of
@@ -35,7 +36,7 @@ class Options:
     batch_size: int
     seed: int
     device: torch.device | None
-    progress: bool
+    progress: bool | None
     n_threads: int
 
     @classmethod
@@ -46,16 +47,16 @@ class Options:
         batch_size: int,
         seed: int,
         device: torch.device | str | None,
-        progress: bool,
+        progress: bool | None,
         n_threads: int = 1,
     ) -> Self:
         scoring = scoring_of(score)
         batch_size = check_integer("batch_size", batch_size, low=1)
         seed = _keys.check_seed(seed)
         place = None if device is None else checked_device(device)
-        check_flag("progress", progress)
+        shown = check_progress(progress)
         n_threads = check_integer("n_threads", n_threads, low=1)
-        return cls(scoring, batch_size, seed, place, progress, n_threads)
+        return cls(scoring, batch_size, seed, place, shown, n_threads)
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,10 @@ class Job:
     batch_size: int
     seed: int
     device: torch.device
-    progress: bool
+    progress: bool | None
     n_threads: int
     narrow: torch.dtype | None = None  # of a module of 16 bits, which gets its inputs in it
+    start: int = 0  # position of the first input in all that the caller gave
 
     def __post_init__(self) -> None:
         # Also those that a classifier counts on.
@@ -121,17 +123,18 @@ class Job:
         phase: Phase,
         indices: ArrayLike | None = None,
         first_draw: int = 0,
+        start: int = 0,
     ) -> Self:
         """Check the inputs and their keys: ids are positions by default; the rest is checked."""
         place = _place(model, x, options.device)
         inputs, sampler, on_device = _checked_inputs(x, smoothing, place)
         _keys.check_phase(phase)
         if isinstance(inputs, GraphInputs):
-            ids = _graph_ids(inputs, _on_host("indices", indices), phase)
+            ids = _graph_ids(inputs, on_host("indices", indices), phase)
             inputs.check_cost(n_samples)
             options = replace(options, batch_size=inputs.batch_size(options.batch_size))
         else:
-            ids = _keys.check_indices(_on_host("indices", indices), len(inputs), phase)
+            ids = _keys.check_indices(on_host("indices", indices), len(inputs), phase)
         first = _keys.check_first_draw(first_draw, n_samples)
         _check_dtypes(model, inputs)
         if isinstance(model, torch.nn.Module) and options.device is not None:
@@ -152,6 +155,7 @@ class Job:
             progress=options.progress,
             n_threads=options.n_threads,
             narrow=_narrow_dtype(model),
+            start=start,
         )
 
     def on_host(self) -> Self:
@@ -162,14 +166,31 @@ class Job:
             else replace(self, x=host_inputs(self.x))
         )
 
+    def some(self, first: int, last: int) -> Self:
+        """Return the job of some of the inputs."""
+        own = slice(first, last)
+        return replace(self, x=self.x[own], ids=self.ids[own], start=self.start + first)
+
     def keys(self, sources: IntArray, draws: IntArray) -> Keys:
         """Return the keys of some draws of inputs, numbered from the first one of the job."""
         return keys_of(self.seed, self.phase, self.ids[sources], self.first_draw + draws)
 
     def named(self, source: int) -> str:
         """Return how a message calls an input: by its position, and its id if that differs."""
-        own = self.ids[source]
-        return f"input {source}" if own == source else f"input {source} (id {own})"
+        own, position = self.ids[source], self.start + source
+        return f"input {position}" if own == position else f"input {position} (id {own})"
+
+    def check_finite(self, sources: IntArray) -> None:
+        """Refuse the first of some inputs that is not finite."""
+        if isinstance(self.x, GraphInputs):
+            return
+        for source in np.unique(sources):
+            one = host_inputs(self.x[source : source + 1])[0]
+            bad = ~np.isfinite(one)
+            if bad.any():
+                raise ValueError(
+                    f"`x` must be finite, got {one[bad][0]} in {self.named(source)} {where(bad)}"
+                )
 
 
 def _checked_inputs(
@@ -264,13 +285,14 @@ def is_wide(inputs: Inputs) -> bool:
 
 def integers(name: str, value: ArrayLike) -> IntArray:
     """Return integers of any sign; their range is checked where it is known."""
-    array = as_array(name, _on_host(name, value))
+    array = as_array(name, on_host(name, value))
     if array.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
     return array.astype(np.int64)
 
 
-def _on_host(name: str, value: Any) -> Any:
+def on_host(name: str, value: Any) -> Any:
+    """Return a tensor of any device on the CPU, without its gradients, and others as they are."""
     if not is_tensor(value):
         return value
     if value.device.type == "meta":
@@ -293,4 +315,4 @@ def host_inputs(x: object) -> npt.NDArray[Any]:
             "`x` must be float32 or float64, got torch.bfloat16; x.float() serves a module of 16 "
             "bits, too: it gets its noisy inputs in its own dtype"
         )
-    return as_array("x", _on_host("x", x))
+    return as_array("x", on_host("x", x))

@@ -4,10 +4,11 @@ from typing import Any, Self
 
 from bincp._utils.estimators import Estimator, defaults_of
 from bincp.calibration import BinCP
+from bincp.noise._seeds import Seeded
 from bincp.sampling._rules import Rule
 
 
-class RuleOwner(Estimator):
+class RuleOwner(Seeded):
     """An estimator that is made with settings of a rule, or with a rule in place of them."""
 
     n_samples: int

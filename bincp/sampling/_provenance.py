@@ -9,22 +9,20 @@ import torch
 
 from bincp._utils.validation import check_real
 from bincp.balls import L1, L2, Ball, Linf
-from bincp.sampling._jobs import Inputs
+from bincp.sampling._jobs import Job
 from bincp.sampling._normalized import NormalizedModel
 from bincp.sampling._run._canonical import hexed
-from bincp.sampling._run._model import model_content
-from bincp.sampling._run._task import NOISE_VERSION, score_content
-from bincp.sampling._scoring import Score
+from bincp.sampling._run._model import is_comparable, model_content
+from bincp.sampling._run._task import NOISE_VERSION
 
 _ROUNDING = 1e-6  # of float32 inputs, and of sums with the radius
 _GREY_LEVELS = 255
 
 
-def content_of(model: Any, model_id: str | None, score: Score, score_id: str | None) -> Any:
-    """Return what is known of the scores before any input is; None stands for what is not."""
-    known = isinstance(model, torch.nn.Module) or model_id is not None
+def content_of(model: Any, model_id: str | None) -> dict[str, Any]:
+    """Return what is known of a model and of noise; None stands for what is not."""
+    known = is_comparable(model) or model_id is not None
     return {
-        "score": None if callable(score) and score_id is None else score_content(score, score_id),
         "normalization": _normalization(model),
         "model": model_content(model, model_id) if known else {"fingerprint": None, "id": None},
         "noise_version": NOISE_VERSION,
@@ -63,12 +61,14 @@ class InputRange:
         """Return the JSON form."""
         return [self.low.hex(), self.high.hex()]
 
-    def check(self, x: Inputs) -> None:
+    def check(self, job: Job) -> None:
         """Refuse inputs outside the range; grey levels k stand for k / 255."""
+        x = job.x
         unit = _GREY_LEVELS if x.dtype in (np.uint8, torch.uint8) else 1
         least, most = float(x.min()) / unit, float(x.max()) / unit
         spare = self.spare + _ROUNDING * max(abs(self.low), abs(self.high), self.spare)
         if not (self.low - spare <= least and most <= self.high + spare):  # so that NaN fails
+            job.check_finite(np.arange(len(x)))
             raise ValueError(
                 f"`x` must be in the declared input_range ({self.low:g}, {self.high:g}), give or "
                 f"take the radius {self.spare:g}, got values from {least:g} to {most:g}"

@@ -1,12 +1,7 @@
 """Robust sets of real labels from a model in one object: sample, calibrate, sweep."""
 
-import copy
-import math
-import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from os import PathLike
-from threading import Lock
 from typing import Any, Self, Unpack, cast
 
 import numpy as np
@@ -15,28 +10,35 @@ import torch
 
 from bincp._models import ModelLike, as_regressor
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
+from bincp._utils.validation import check_flag
 from bincp.balls import Ball
 from bincp.calibration import BinCP
-from bincp.certificates import Certificate, certify
-from bincp.errors import NotCalibratedError
-from bincp.noise._keys import IntArray, Phase, check_indices
 from bincp.regression import IntervalSets, conformity_scores, predict_sets
 from bincp.regression._prediction import check_settings, fitted
-from bincp.regression._scores import IntervalScore, as_labels, score_of
+from bincp.regression._scores import IntervalScore, as_doubles, as_labels, score_of
 from bincp.sampling import _engine
-from bincp.sampling._jobs import Job, Options, integers
-from bincp.sampling._parameters import RuleOwner
-from bincp.sampling._regressor_files import Saved, read, write
-from bincp.sampling._rules import RuleSettings, check_rule, is_calibrated
-from bincp.smoothing import Smoothing
-
-_id_lock = Lock()
+from bincp.sampling._inputs import Key, LabelKind
+from bincp.sampling._jobs import Job, on_host
+from bincp.sampling._predictor import Predictor
+from bincp.sampling._rules import Rule, RuleSettings, SampledScores, calibrate, is_calibrated
+from bincp.sampling._saved import Saved, Who
+from bincp.smoothing import GraphFlip, Smoothing
 
 Predictions = npt.NDArray[np.floating[Any]]
 
 
-class RobustRegressor(RuleOwner):
+def _reals(name: str, labels: Any, first: int) -> npt.NDArray[np.float64]:
+    return as_labels(name, on_host(name, labels), first)
+
+
+def _real(name: str, label: Any) -> float:
+    value = as_doubles(name, on_host(name, label))
+    if value.ndim:
+        raise ValueError(f"`{name}` must be one number an input, got one of shape {value.shape}")
+    return float(value)
+
+
+class RobustRegressor(Predictor):
     """Robust sets of real labels from a model: sample, calibrate, sweep.
 
     After `calibrate`, the set that `predict` returns for a new input contains its true label with
@@ -62,7 +64,7 @@ class RobustRegressor(RuleOwner):
     rule : BinCP, optional
         The decision rule, in place of its settings. Its certificate must be that of `smoothing` and
         `ball`. A rule that is calibrated already predicts at once; `model` and `score` must then be
-        those of its calibration, which the rule does not know: `save` and `load` keep the score.
+        those of its calibration, and others are refused where the rule knows them, see the notes.
     n_samples : int
         Draws for each calibration input, m. May be left out where `rule` is calibrated.
     n_test_samples : int, optional
@@ -70,9 +72,13 @@ class RobustRegressor(RuleOwner):
     batch_size, device, progress
         As in `sample_scores`.
     seed : int, optional
-        As in `sample_scores`. By default a secret one. Whoever knows it knows the test noise.
-    n_threads : int, optional
+        In [0, 2**64). By default each call draws a secret seed of its own from the system. A given
+        one makes calls repeatable: whoever knows it knows the test noise.
+    n_threads, input_range : optional
         As in `RobustClassifier`.
+    model_id : str, optional
+        What names a model that is no torch module, with its version: its code cannot be compared.
+        `save` needs it. Of a pair, both must be modules, or the pair needs a name.
     **settings
         Settings of the rule, where `rule` is not given: `alpha`, which is needed, and those of
         `BinCP`. `passes` must be None, and "clopper-pearson" needs union="two-bounds": real labels
@@ -89,8 +95,8 @@ class RobustRegressor(RuleOwner):
         If no certificate is registered for the scheme and the ball.
     TypeError, ValueError
         As in `BinCP` and `sample_scores`; if `rule` is no `BinCP`, is given with settings of a
-        rule, or its certificate is for other noise or another ball; or if its settings do not fit
-        real labels.
+        rule, or its certificate is for other noise or another ball; if its settings do not fit
+        real labels; or if the scheme is one of graphs, whose nodes have labels in common noise.
 
     See Also
     --------
@@ -98,9 +104,19 @@ class RobustRegressor(RuleOwner):
 
     Notes
     -----
-    *Ids.* The noise of an input is keyed by its id. Each call of `calibrate` and `predict` takes
-    the next ids that the object has not handed out yet, from 0 in each phase. Ids that are given as
-    `indices` are taken as they are: give them in all calls or in none.
+    *Noise.* The noise of an input is keyed by a seed and the id of the input, as in
+    `RobustClassifier`. By default each call of `calibrate` and `predict` draws a seed of its own,
+    so no two calls share noise, also not in copies, clones, forked processes, replicas and after
+    restarts. With a `seed` each call takes the next ids that the object has not handed out yet, and
+    a copy, a clone, a pickle or a forked process refuses to calibrate and to predict until `reseed`
+    is called. Ids that are given as `indices` are taken as they are: give them in all calls or in
+    none.
+
+    *What is compared.* A calibration keeps the score, the fingerprint of the model, its precision,
+    the dtype of its predictions, and the shape and the range of the inputs with the rule
+    (`BinCP.provenance_`). A rule that was calibrated with others is refused, by name, where it is
+    given and in `predict`. A fingerprint is that of the weights and the structure of a torch
+    module; it does not see code and plain attributes.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. A
     rule may be calibrated meanwhile: each call of `predict` keeps to the rule that it found at its
@@ -120,9 +136,22 @@ class RobustRegressor(RuleOwner):
     >>> sets = regressor.predict(x[200:])
     >>> len(sets), bool(sets.contains(y[200:]).mean() >= 0.9)
     (100, True)
+
+    To serve it elsewhere, load it with the same model:
+
+    >>> import pathlib, tempfile
+    >>> model = torch.nn.Linear(4, 1)
+    >>> regressor = RobustRegressor(model, Gaussian(0.25), L2(0.1), alpha=0.1, n_samples=64)
+    >>> regressor = regressor.calibrate(x[:200], y[:200])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     regressor.save(pathlib.Path(folder, "regressor.json"))
+    ...     served = RobustRegressor.load(pathlib.Path(folder, "regressor.json"), model)
+    >>> len(served.predict(x[200:]))
+    100
     """
 
-    _rule: BinCP
+    _who = Who("regressor", "predictions")
+    _labels = LabelKind("y", _reals, _real)
 
     def __init__(
         self,
@@ -137,37 +166,35 @@ class RobustRegressor(RuleOwner):
         batch_size: int = 256,
         seed: int | None = None,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
+        input_range: tuple[float, float] | None = None,
+        model_id: str | None = None,
         **settings: Unpack[RuleSettings],
     ) -> None:
-        self.model = as_regressor(model)
-        self._smoothing, self._ball = smoothing, ball
-        self._certificate = certify(smoothing, ball)
+        if isinstance(smoothing, GraphFlip):
+            raise TypeError(
+                "`smoothing` must not be a scheme of graphs for real labels, got "
+                f"{smoothing!r}; use RobustClassifier for labels of nodes"
+            )
         self._score = score_of(score)
-        if rule is not None and settings:
-            names = ", ".join(settings)
-            raise TypeError(f"`rule` must be given without settings of a rule, got {names}, too")
-        if rule is None and "alpha" not in settings:
-            got = ", ".join(settings) or "no setting"
-            raise TypeError(f"`alpha` must be given where `rule` is not, got {got}")
-        self.rule = BinCP(self._certificate, **settings) if rule is None else rule
-        self._first_rule = self._rule
-        self.n_samples, self.n_test_samples = _sizes(self.rule, n_samples, n_test_samples)
-        self._options = Options.checked(
+        super().__init__(
+            as_regressor(model),
+            smoothing,
+            ball,
+            rule,
+            settings,
             score=_unchanged,
+            n_samples=n_samples,
+            n_test_samples=n_test_samples,
             batch_size=batch_size,
-            seed=secrets.randbits(64) if seed is None else seed,
+            seed=seed,
             device=device,
             progress=progress,
             n_threads=n_threads,
+            input_range=input_range,
+            model_id=model_id,
         )
-        self._dtype: str | None = None  # of the predictions in calibration
-        self._next_id = {"calibration": 0, "test": 0}
-
-    def _defaults(self) -> dict[str, Any]:
-        own = super()._defaults()
-        return own | {"passes": None} if "passes" in own else own
 
     def __repr__(self) -> str:
         return (
@@ -175,20 +202,15 @@ class RobustRegressor(RuleOwner):
             f"rule={self._rule!r})"
         )
 
-    @property
-    def smoothing(self) -> Smoothing:
-        """The smoothing scheme."""
-        return self._smoothing
+    def _defaults(self) -> dict[str, Any]:
+        own = super()._defaults()
+        return own | {"passes": None} if "passes" in own else own
 
-    @property
-    def ball(self) -> Ball:
-        """The perturbations to withstand."""
-        return self._ball
+    def _new_rule(self, settings: RuleSettings) -> BinCP:
+        return BinCP(self._certificate, **settings)
 
-    @property
-    def certificate(self) -> Certificate:
-        """The certified bounds of `smoothing` over `ball`."""
-        return self._certificate
+    def _score_content(self) -> dict[str, Any]:
+        return {"name": self.score}
 
     @property
     def score(self) -> str:
@@ -199,21 +221,23 @@ class RobustRegressor(RuleOwner):
     def rule(self) -> BinCP:
         """The decision rule; after `calibrate` it has the threshold and the smallest count.
 
-        Another one may be assigned; one whose certificate is for other noise or another ball is
-        refused, as is one that does not fit real labels.
+        Another one may be assigned; one whose certificate is for other noise or another ball, that
+        was calibrated with another model, score or range of inputs, or that does not fit real
+        labels, is refused.
         """
-        return self._rule
+        return cast("BinCP", self._rule)
 
     @rule.setter
     def rule(self, rule: BinCP) -> None:
+        self._assign(rule)
+
+    def _assign(self, rule: Rule) -> None:
         if not isinstance(rule, BinCP):
             raise TypeError(f"`rule` must be a BinCP, got {rule!r}")
         check_settings(rule)
-        check_rule(rule, self._certificate)
         if is_calibrated(rule):
             fitted(rule)
-        self._rule = rule
-        self._dtype = None
+        super()._assign(rule)
 
     def calibrate(
         self,
@@ -222,20 +246,24 @@ class RobustRegressor(RuleOwner):
         *,
         indices: ArrayLike | None = None,
         first_draw: int = 0,
+        key: Key = None,
     ) -> Self:
         """Sample the predictions of the calibration set and find the decision rule.
 
         Parameters
         ----------
-        x : tensor or array (n, ...), or iterable of pairs
-            Clean calibration inputs, or a loader that yields batches of inputs and labels.
+        x : tensor or array (n, ...), or source of inputs with labels
+            Clean calibration inputs, as in `sample_scores`; or a dataset, a loader or an iterable
+            of batches, of pairs of inputs and labels.
         y : array-like (n,) of real numbers
-            Their labels, finite; not given with a loader.
+            Their labels, finite; given with an array only.
         indices : array-like (n,) of int, optional
             Ids of the inputs, in their order over all batches of a loader; no two are equal. By
             default ids that no call on this object was given before, see the notes of the class.
         first_draw : int, optional
             As in `sample_scores`.
+        key : (str, str), optional
+            The names of inputs and labels, where `x` yields dicts.
 
         Returns
         -------
@@ -244,61 +272,53 @@ class RobustRegressor(RuleOwner):
 
         Raises
         ------
+        RuntimeError
+            If this is a copy, a clone or a forked process of a regressor with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if a label is not finite; if the model does not return the
-            numbers that the score takes; or if the calibration set is empty.
+            numbers that the score takes; if the calibration set is empty, or inputs are outside the
+            declared range.
         """
-        ids = None if indices is None else _all_ids(indices)
-        scores, dtypes, start = [], set(), 0
-        for inputs, labels in _labelled(x, y):
-            n = next(iter(getattr(inputs, "shape", ())), 0)
-            own = None if ids is None else ids[start : start + n]
-            checked = as_labels("y", labels)
-            if checked.shape != (n,):
-                raise ValueError(f"`y` must have shape ({n},), got {checked.shape}")
-            predictions = self._predictions(inputs, self.n_samples, "calibration", own, first_draw)
-            scores.append(conformity_scores(predictions, checked, score=self.score))
-            dtypes.add(predictions.dtype.name)
-            start += n
-        if not scores:
-            raise ValueError("`x` must hold at least one calibration input, got an empty loader")
-        if ids is not None and len(ids) != start:
-            raise ValueError(f"`indices` must have shape ({start},), got {ids.shape}")
-        if len(dtypes) > 1:
-            raise ValueError(
-                f"`model` must give predictions of one dtype, got {' and '.join(sorted(dtypes))}"
-            )
-        self.rule.calibrate(
-            np.concatenate(scores),
-            n_test_samples=self.n_test_samples,
-            n_threads=self._options.n_threads,
-        )
-        self._dtype = dtypes.pop()
+        scores: list[npt.NDArray[np.float64]] = []
+        model, content, dtype = self.model, self._content(), None
+        for job, own, seen in self._labelled_jobs(x, y, key, indices, first_draw):
+            predictions = self._sampled(job, dtype, "before")
+            scores.append(conformity_scores(predictions, own, score=self.score))
+            dtype = predictions.dtype.name
+            content |= {**seen, "output_dtype": dtype}
+        points = SampledScores(np.concatenate(scores), None, None, content)
+        calibrate(self.rule, points, self.n_test_samples, self._options.n_threads)
+        self._compared = model
         return self
 
     def predict(
         self,
-        x: ArrayLike,
+        x: ArrayLike | Iterable[Any],
         *,
         hulls: bool = False,
         indices: ArrayLike | None = None,
         first_draw: int = 0,
+        key: Key = None,
     ) -> IntervalSets:
         """Return the sets of real labels of new inputs, which may have been perturbed.
 
-        Every call draws new noise, unless `indices` asks for that of an earlier one.
+        Every call draws new noise, unless `indices` asks for that of an earlier one. An adversary
+        who adapts the next input to the last answers learns nothing about the noise to come.
 
         Parameters
         ----------
-        x : tensor or array (n, ...)
-            Test inputs.
+        x : tensor or array (n, ...), or source of inputs
+            Test inputs, as in `sample_scores`; labels that come with them do not matter.
         hulls : bool, optional
             Return the least interval around each set, which covers what the set covers, and more.
         indices : array-like (n,) of int, optional
-            Ids of the inputs; equal ids get equal noise. By default ids that no call on this object
-            was given before, see the notes of the class.
+            Ids of the inputs; equal ids get equal noise where the regressor has a `seed`. By
+            default ids that no call on this object was given before, see the notes of the class.
         first_draw : int, optional
             As in `sample_scores`.
+        key : str or (str, str), optional
+            The name of the inputs, where `x` yields dicts.
 
         Returns
         -------
@@ -309,59 +329,91 @@ class RobustRegressor(RuleOwner):
         ------
         NotCalibratedError
             If neither `calibrate` was called nor a rule given that is calibrated.
+        RuntimeError
+            If this is a copy, a clone or a forked process of a regressor with a seed, see
+            `reseed`.
         TypeError, ValueError
             As in `sample_scores`; if the model gives predictions of another dtype than in
-            calibration, or not the numbers that the score takes.
+            calibration, or not the numbers that the score takes; if inputs are outside the declared
+            range, or their shape or the precision is not that of the calibration.
         """
-        check_flag("hulls", hulls)
-        rule, dtype = copy.copy(self._rule), self._dtype  # also if it is calibrated meanwhile
-        if not is_calibrated(rule):
-            raise NotCalibratedError("call calibrate() before predict()")
-        assert rule.n_test_samples_ is not None  # calibrated on samples
-        predictions = self._predictions(x, rule.n_test_samples_, "test", indices, first_draw)
-        if dtype not in (None, predictions.dtype.name):
-            raise ValueError(
-                f"`model` must give predictions of dtype {dtype} as in calibration, "
-                f"got {predictions.dtype.name}"
-            )
-        return predict_sets(rule, predictions, score=self.score, hulls=hulls)
+        parts = list(self._predictions(x, hulls, indices, first_draw, key, whole=True))
+        if not parts:
+            raise ValueError("`x` must hold at least one input, got an empty loader")
+        return parts[0] if len(parts) == 1 else IntervalSets._joined(parts)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the score and the calibrated rule as versioned JSON; the model is not written.
+    def predict_iter(
+        self,
+        x: ArrayLike | Iterable[Any],
+        *,
+        hulls: bool = False,
+        indices: ArrayLike | None = None,
+        first_draw: int = 0,
+        key: Key = None,
+    ) -> Iterator[IntervalSets]:
+        """Yield the sets of a stream of inputs, batch by batch.
+
+        One batch is in memory at a time. All batches are decided by the rule that the regressor has
+        now, and have ids of their own.
 
         Parameters
         ----------
-        path : str or path-like
-            File to write, as in `BinCP.save`.
+        x : tensor or array (n, ...), or source of inputs
+            As in `predict`. Arrays, memory maps and datasets are read in batches of `batch_size`
+            inputs; other sources come as their batches are.
+        hulls, indices, first_draw, key
+            As in `predict`.
+
+        Yields
+        ------
+        IntervalSets
 
         Raises
         ------
-        NotCalibratedError
-            If nothing has been calibrated.
-        TypeError
-            If `path` is no path.
-        OSError
-            If the file cannot be written.
+        NotCalibratedError, RuntimeError, TypeError, ValueError
+            As in `predict`. What a later batch is refused for is raised in its place. A process
+            that was forked in the midst of the stream gets a RuntimeError if it goes on.
 
         Examples
         --------
-        >>> import pathlib, tempfile, torch
+        >>> import torch
         >>> from bincp.balls import L2
         >>> from bincp.sampling import RobustRegressor
         >>> from bincp.smoothing import Gaussian
-        >>> x = torch.randn(100, 4)
-        >>> def model(x):
-        ...     return x.sum(1)
-        >>> regressor = RobustRegressor(model, Gaussian(0.25), L2(0.1), alpha=0.1, n_samples=16)
-        >>> regressor = regressor.calibrate(x, x.sum(1))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     regressor.save(pathlib.Path(folder, "regressor.json"))
-        ...     loaded = RobustRegressor.load(pathlib.Path(folder, "regressor.json"), model)
-        >>> loaded.score, loaded.rule.tau_ == regressor.rule.tau_
-        ('residual', True)
+        >>> x = torch.randn(200, 4, generator=torch.manual_seed(0))
+        >>> regressor = RobustRegressor(
+        ...     lambda x: x.sum(1), Gaussian(0.25), L2(0.1), alpha=0.1, n_samples=64
+        ... ).calibrate(x[:150], x[:150].sum(1))
+        >>> stream = (x[i : i + 20] for i in range(150, 200, 20))
+        >>> [len(sets) for sets in regressor.predict_iter(stream)]
+        [20, 20, 10]
         """
-        rule = copy.copy(self._rule)
-        write(path, Saved(self.score, self._dtype, rule._require_rule("save()")))
+        return self._predictions(x, hulls, indices, first_draw, key, whole=False)
+
+    def _predictions(
+        self,
+        x: Any,
+        hulls: bool,
+        indices: ArrayLike | None,
+        first_draw: int,
+        key: Key,
+        *,
+        whole: bool,
+    ) -> Iterator[IntervalSets]:
+        """Check what can be checked now, and return the sets of the pieces to come."""
+        check_flag("hulls", hulls)
+        rule, known = self._start()
+        assert isinstance(rule, BinCP)
+        assert rule.n_test_samples_ is not None  # calibrated on samples
+        dtype = None if known is None else known.get("output_dtype")
+        m_test, score = rule.n_test_samples_, self._score
+        jobs = self._jobs(x, None, key, "test", m_test, indices, first_draw, whole, known)
+        return (
+            predict_sets(
+                rule, self._sampled(job, dtype, "in calibration"), score=score.name, hulls=hulls
+            )
+            for job, _ in jobs
+        )
 
     @classmethod
     def load(
@@ -369,26 +421,30 @@ class RobustRegressor(RuleOwner):
         path: str | PathLike[str],
         model: ModelLike,
         *,
-        smoothing: Smoothing | None = None,
-        ball: Ball | None = None,
-        batch_size: int = 256,
+        model_id: str | None = None,
+        check_fingerprint: bool = True,
         seed: int | None = None,
+        first_id: int | None = None,
+        batch_size: int = 256,
         device: torch.device | str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         n_threads: int = 1,
     ) -> Self:
-        """Make a regressor from a file that `save` wrote and the model of its calibration.
+        """Read a regressor that `save` wrote, for the same model.
+
+        Nothing is taken from the file that can be made again: the certificate is made from the
+        noise and the ball, and must prove the rule. Modules are put in evaluation mode and stay
+        there.
 
         Parameters
         ----------
         path : str or path-like
-        model
-            The model that was calibrated. The file does not know it.
-        smoothing, ball : optional
-            Needed where they are of classes from outside, of which the file has a description only.
-            Others than those of the file are refused.
-        batch_size, seed, device, progress, n_threads
-            As in the constructor.
+        model : as in the class
+            The model that was calibrated.
+        model_id, check_fingerprint, seed, first_id
+            As in `RobustClassifier.load`.
+        batch_size, device, progress, n_threads
+            As in the class.
 
         Returns
         -------
@@ -398,70 +454,48 @@ class RobustRegressor(RuleOwner):
         ------
         OSError
             If the file cannot be read.
-        TypeError, ValueError
-            If it is no file of `save`, is damaged or of another version; or as in the constructor.
+        TypeError
+            If an argument has a wrong type.
+        ValueError
+            If the file is damaged; if the model or its precision is another one, which is named; or
+            if a file with a seed is loaded with neither `seed` nor `first_id`.
+
+        Examples
+        --------
+        See the class.
         """
-        saved, rule, pair = read(path)
-        if pair is None and (smoothing is None or ball is None):
-            raise ValueError(
-                f"{path}: `smoothing` and `ball` must be given, as the rule is for "
-                f"{saved.rule.certificate!r}, got {smoothing!r} and {ball!r}"
-            )
-        known = pair or (smoothing, ball)
-        made = cls(
+        return cls._loaded(
+            path,
             model,
-            cast("Smoothing", known[0] if smoothing is None else smoothing),
-            cast("Ball", known[1] if ball is None else ball),
-            score=saved.score,
-            rule=rule,
-            batch_size=batch_size,
+            _score_in,
+            check_fingerprint=check_fingerprint,
+            model_id=model_id,
             seed=seed,
+            first_id=first_id,
+            batch_size=batch_size,
             device=device,
             progress=progress,
             n_threads=n_threads,
         )
-        made._dtype = saved.dtype
-        return made
 
-    def _predictions(
-        self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None, first_draw: int
-    ) -> Predictions:
+    def _sampled(self, job: Job, dtype: str | None, when: str) -> Predictions:
         """Return sampled predictions, (n, m) or (n, q, m) as the score takes them."""
-        job = self._job(x, n_samples, phase, indices, first_draw)
         columns = _engine.all_scores(job)
         _check_numbers(self._score, columns.shape[1])
-        return columns[:, 0] if columns.shape[1] == 1 else columns
-
-    def _job(
-        self, x: Any, n_samples: int, phase: Phase, indices: ArrayLike | None, first_draw: int
-    ) -> Job:
-        job = Job.of(
-            self.model,
-            x,
-            self.smoothing,
-            n_samples,
-            self._options,
-            phase=phase,
-            indices=indices,
-            first_draw=first_draw,
-        )
-        dim, shape = getattr(self.ball, "dim", None), tuple(job.x.shape)
-        if dim is not None and math.prod(shape[1:]) != dim:
+        if dtype not in (None, columns.dtype.name):
             raise ValueError(
-                f"`x` must have {dim} elements an input, as {self.ball}, got shape {shape}"
+                f"`model` must give predictions of dtype {dtype} as {when}, "
+                f"got {columns.dtype.name}"
             )
-        return job if indices is not None else replace(job, ids=self._new_ids(phase, len(job.x)))
-
-    def _new_ids(self, phase: Phase, n: int) -> IntArray:
-        """Return ids that no other call gets, of whatever thread and however this one ends."""
-        with _id_lock:
-            first = self._next_id[phase]
-            self._next_id[phase] = first + n
-        return np.arange(first, first + n)
+        return columns[:, 0] if columns.shape[1] == 1 else columns
 
 
 def _unchanged(predictions: torch.Tensor) -> torch.Tensor:
     return predictions
+
+
+def _score_in(saved: Saved) -> dict[str, Any]:
+    return {"score": saved.provenance["score"]["name"]}
 
 
 def _check_numbers(score: IntervalScore, got: int) -> None:
@@ -470,50 +504,3 @@ def _check_numbers(score: IntervalScore, got: int) -> None:
             f"`model` must return {len(score.numbers)} numbers an input for the score "
             f"{score.name!r} ({', '.join(score.numbers)}), got {got}"
         )
-
-
-def _sizes(rule: BinCP, n_samples: int | None, n_test_samples: int | None) -> tuple[int, int]:
-    """Return m and m'; a calibrated rule has both, and is for its own m' only."""
-    known, known_test = (
-        (rule.n_samples_, rule.n_test_samples_) if is_calibrated(rule) else (None, None)
-    )
-    given = known if n_samples is None else n_samples
-    if given is None:
-        raise TypeError("`n_samples` must be given unless `rule` is a calibrated one, got None")
-    m = check_integer("n_samples", given, low=1, high=MAX_COUNT)
-    if n_test_samples is None:
-        return m, known_test or m
-    m_test = check_integer("n_test_samples", n_test_samples, low=1, high=MAX_COUNT)
-    if known_test not in (None, m_test):
-        raise ValueError(
-            f"`n_test_samples` must be the m' = {known_test} that `rule` was calibrated for, "
-            f"got {m_test}"
-        )
-    return m, m_test
-
-
-def _all_ids(indices: ArrayLike) -> IntArray:
-    """Return the ids of a whole calibration set, which differ over all its batches."""
-    ids = integers("indices", indices)
-    return check_indices(ids, ids.size, "calibration")
-
-
-def _labelled(x: Any, y: ArrayLike | None) -> Iterator[tuple[Any, Any]]:
-    """Yield batches of inputs and labels."""
-    is_array = isinstance(x, torch.Tensor | np.ndarray)
-    if is_array != (y is not None):
-        raise TypeError(
-            "`y` must be given with an array of inputs, and only then, "
-            f"got {type(y).__name__} with {type(x).__name__}"
-        )
-    if is_array:
-        yield x, y
-        return
-    if not isinstance(x, Iterable):
-        raise TypeError(f"`x` must be an array or an iterable of pairs, got {type(x).__name__}")
-    for batch in x:
-        if not (isinstance(batch, tuple | list) and len(batch) == 2):
-            raise ValueError(
-                f"`x` must yield pairs of inputs and labels, got {type(batch).__name__}"
-            )
-        yield batch[0], batch[1]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level
 from bincp.calibration import BinCP, MondrianBinCP, SequentialRule
-from bincp.calibration._departures import Noise
+from bincp.calibration._departures import Noise, Poison
 from bincp.calibration._sequential import Tests
 from bincp.certificates import Certificate
 from bincp.noise._keys import IntArray
@@ -28,7 +28,7 @@ class RuleSettings(TypedDict, total=False):
     eta: Level
     guarantee: str | tuple[str, Level]
     passes: Level | None
-    poisoned: int
+    poisoned: Poison
     label_noise: Noise | None
     shift: Shift | None
     attacked_calibration: bool
@@ -82,8 +82,8 @@ class SampledScores:
     """The scores of one calibration in memory, with what they were made with."""
 
     scores: npt.NDArray[Any]
-    labels: IntArray
-    n_classes: int
+    labels: IntArray | None
+    n_classes: int | None
     content: dict[str, Any]
 
     def provenance(self) -> dict[str, Any]:
@@ -92,8 +92,8 @@ class SampledScores:
 
     def calibration_points(
         self, certificate: dict[str, Any]
-    ) -> tuple[npt.NDArray[Any], IntArray, int]:
-        """Return the scores (n, m), the labels and K."""
+    ) -> tuple[npt.NDArray[Any], IntArray | None, int | None]:
+        """Return the scores (n, m), the labels and K, None where labels are no classes."""
         return self.scores, self.labels, self.n_classes
 
 

@@ -12,29 +12,26 @@ from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import Level, check_level
 from bincp.balls import Ball
 from bincp.calibration import BinCP, Sweep
-from bincp.calibration._sweep import Decided, checked_labels, combinations, measured, several
+from bincp.calibration._sweep import (
+    Decided,
+    Tests,
+    checked_labels,
+    combinations,
+    measured,
+    several,
+)
 from bincp.certificates import certify
 from bincp.noise._keys import IntArray, check_seed
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job, Options
-from bincp.sampling._parameters import RuleOwner
-from bincp.sampling._provenance import InputRange
-from bincp.smoothing import Smoothing
+from bincp.sampling._predictor import Predictor
 
 _BLOCK_VALUES = 1 << 24
 """Scores of test inputs in memory at a time."""
 
 
-class Sweeping(RuleOwner):
+class Sweeping(Predictor):
     """A classifier with sweeps."""
-
-    model: Any
-    _smoothing: Smoothing
-    _ball: Ball
-    n_samples: int
-    n_test_samples: int
-    _options: Options
-    _range: InputRange | None
 
     def sweep(
         self,
@@ -124,13 +121,20 @@ class Sweeping(RuleOwner):
         )
         job = self._sweep_job(x, self.n_samples, 0, drawn, chosen)
         scores, n_classes = _engine.label_scores(job, y)
-        tests = None
+        tests, n_tests = None, 0
         if x_test is not None:
             ahead = self._sweep_job(x_test, self.n_test_samples, len(job.x), drawn, chosen)
             labels = checked_labels("y_test", y_test, (len(ahead.x), n_classes))
-            tests = _decisions(ahead, rules, labels, n_classes)
+            tests, n_tests = _decisions(ahead, rules, labels, n_classes), len(ahead.x)
         return measured(
-            rules, scores, tests, level, n_classes, self.n_test_samples, drawn.n_threads
+            rules,
+            scores,
+            Tests(tests, n_tests),
+            level,
+            n_classes,
+            self.n_test_samples,
+            drawn.n_threads,
+            drawn.progress,
         )
 
     def _sweep_job(
@@ -138,7 +142,7 @@ class Sweeping(RuleOwner):
     ) -> Job:
         job = Job.of(self.model, x, self._smoothing, n_samples, options, phase="tuning")
         if self._range is not None:
-            self._range.check(job.x)
+            self._range.check(job)
         size = math.prod(tuple(job.x.shape)[1:])
         for ball in balls:
             if getattr(ball, "dim", None) not in (None, size):
@@ -154,8 +158,9 @@ def _decisions(
 ) -> Iterator[Decided]:
     """Sample some inputs at a time, and yield their sets by each rule."""
     step = max(1, _BLOCK_VALUES // (n_classes * job.n_samples))
+    quiet = replace(job, progress=False)  # the bar is that of all blocks
     for start in range(0, len(job.x), step):
         stop = min(start + step, len(job.x))
-        scores = _engine.all_scores(replace(job, x=job.x[start:stop], ids=job.ids[start:stop]))
+        scores = _engine.all_scores(quiet.some(start, stop))
         own = None if labels is None else labels[start:stop]
         yield [rule.predict_set(scores) for rule in rules], own

@@ -161,16 +161,17 @@ class CategoricalFlip(Smoothing):
 
 @dataclass(frozen=True)
 class Joint(Smoothing):
-    """Two sub-spaces of the input, each with a discrete scheme of its own.
+    """Two sub-spaces of the input, each with a scheme of its own.
 
     What is assumed of the model is what the parts assume, which is nothing for discrete schemes;
-    the certificate pays for the errors of both (`sampling_error`).
+    the certificate pays for the errors of both (`sampling_error`). It is exact where both parts are
+    discrete, and that of `bincp.certificates.product` else.
 
     Parameters
     ----------
-    adjacency, attributes : SparseFlip, CategoricalFlip or Joint
-        The schemes of the two parts; their noise is independent. For parts of other kinds
-        `bincp.certificates.product` combines their certificates.
+    adjacency, attributes : Smoothing
+        The schemes of the two parts, of any kind; their noise is independent. `bincp.sampling` and
+        `bincp.noise` draw `SparseFlip`, `CategoricalFlip` and `Joint`, and refuse others.
     n_adjacency : int, optional
         Number of leading elements of an input, flattened, that are the first part. Needed to draw
         noise; a certificate does not depend on it. Inputs are flat, or have their parts one after

@@ -19,7 +19,15 @@ from sphinx.errors import ExtensionError
 import bincp
 from bincp import balls, smoothing
 from bincp.certificates import _registry
+from bincp.certificates._certificate import facts_of
 
+ALL_PAIRS = (
+    ":doc:`All pairs </certificates/index>` has the formulas side by side, with what a bound costs."
+)
+TIGHT = {
+    True: "no better bound holds",
+    False: "not proven; a grid, a charge or a converted ball leaves something",
+}
 PIXELS = 3072  # of a colour image of 32 x 32
 NORM_BALLS = (balls.L1(0.25, PIXELS), balls.L2(0.125, PIXELS), balls.Linf(1 / 255, PIXELS))
 ADDITIVE = (
@@ -113,7 +121,7 @@ def _page(scheme: type, certificates: list[bincp.Certificate]) -> str:
     name = scheme.__name__
     lines = [name, "=" * len(name), ""]
     lines += [inspect.getdoc(scheme).partition("\n\n")[0], ""]
-    lines += [f"Parameters and notes: :class:`bincp.smoothing.{name}`.", ""]
+    lines += [f"Parameters and notes: :class:`bincp.smoothing.{name}`.", ALL_PAIRS, ""]
     lines += [f".. image:: {name}.svg", "   :alt: lower and upper bounds of the examples below", ""]
     by_factory: dict[Any, list[bincp.Certificate]] = defaultdict(list)
     for certificate in certificates:
@@ -143,6 +151,7 @@ def _example(certificate: bincp.Certificate) -> list[str]:
         f"   bincp.certify(smoothing, bincp.balls.{ball})",
         "",
         f"* bounds at p = 0.9: {certificate.lower(0.9):.4g} and {certificate.upper(0.9):.4g}",
+        f"* tight: {TIGHT[facts_of(certificate).tight]}",
     ]
     for key, text in (
         ("note", "note: {}"),

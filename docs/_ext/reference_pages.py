@@ -99,6 +99,8 @@ PAGES: list[tuple[str, str, str, dict[str, list[str]]]] = [
                 "get_include",
             ],
             "bincp.intervals": [
+                "hoeffding_kl_lower",
+                "hoeffding_kl_upper",
                 "randomized_clopper_pearson_lower",
                 "randomized_clopper_pearson_upper",
                 "confidence_sequence_lower",

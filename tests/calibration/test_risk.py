@@ -313,3 +313,38 @@ def test_a_loss_that_does_not_add_up_is_refused():
     assert rule.tau_ == named.tau_
     with pytest.raises(TypeError, match="`additive` must be a bool, got 1"):
         RobustRiskControl(GAUSSIAN, additive=1)
+
+
+# ---- faults of other libraries ----------------------------------------------------------------
+
+
+def thresholds(values, alpha):
+    """Return tau of one draw without noise, and the same threshold for exact probabilities."""
+    values, plain = (
+        np.asarray(values),
+        bincp.certify(bincp.smoothing.Gaussian(1), bincp.balls.L2(0)),
+    )
+    true = np.ones(values.shape, bool)
+    drawn = RobustRiskControl(plain, alpha=alpha, p=1, correction="none")
+    exact = RobustRiskControl(plain, alpha=alpha)
+    return (
+        quiet(drawn.calibrate, values[..., None], true).tau_,
+        quiet(exact.calibrate_exact, values, true, tau=0.5).certified_p_,
+    )
+
+
+def test_the_threshold_is_an_observed_value_and_ties_stay_together():
+    """A grid has its next point above 0.5, which loses four labels at once."""
+    values = [[0.1], [0.2], [0.5], [0.5], [0.5], [0.5], [0.9], [0.9], [0.9]]
+    assert thresholds(values, "1/2") == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_labels", "n_missing", "reached"),
+    [(8, 1, 0, False), (9, 1, 0, True), (29, 10, 20, True)],
+)
+def test_a_level_that_is_met_with_equality_is_met(n, n_labels, n_missing, reached):
+    """In doubles, twenty losses of 1/10 add up to 2.0000000000000004, and the step is lost."""
+    values = np.ones((n, n_labels))
+    values[:n_missing, 0] = 0.25
+    assert thresholds(values, "0.1") == ((1.0, 1.0) if reached else (-math.inf, 0.0))

@@ -24,6 +24,7 @@ from bincp.certificates import (
     product,
     repeat,
 )
+from bincp.certificates._algebra import MAX_DEPTH, MAX_EVALUATIONS
 
 SPARSE = bincp.certify(bincp.smoothing.SparseFlip(0.1, 0.6), bincp.balls.Flips(1, 2))
 GAUSSIAN = bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0.5))
@@ -218,11 +219,33 @@ def test_assumptions_of_the_parts_are_kept() -> None:
         (lambda: from_tradeoff(lambda a: 1 - a / 2), r"`f` must be in \[0, 1 - a\]"),
         (lambda: from_tradeoff(lambda a: float(a == 0)), "`f` must be continuous at 0"),
         (lambda: from_tradeoff(lambda a: min(0.5, 1 - a)), "`f` must be convex"),
+        (lambda: from_tradeoff(lambda a: None), r"f\(0.0\) raised TypeError"),
+        (lambda: from_tradeoff(lambda a: "0"), r"`f` must be in \[0, 1 - a\], but f\(0.0\) = '0'"),
+        (lambda: from_tradeoff(lambda a: float("nan")), r"`f` must be in \[0, 1 - a\]"),
+        (lambda: mixture(np.array(0.5), [1]), "`certificates` must be a sequence of certificates"),
+        (lambda: mixture([SPARSE], np.array(1)), "`weights` must be a sequence of numbers"),
+        (lambda: mixture([SPARSE], [1 + 2.0**-52]), "must be >= 0 and sum to 1 exactly"),
+        (lambda: from_privacy(float("nan")), "`epsilon` must be finite and >= 0, got nan"),
+        (lambda: from_privacy(1.0, 1 + 2.0**-52), r"`delta` must be in \[0, 1\], got 1.0"),
+        (lambda: repeat(SPARSE, 10**30), r"`r` must be in \[0, 1000000\]"),
     ],
 )
 def test_bad_arguments_are_named(call: Callable[[], Certificate], message: str) -> None:
     with pytest.raises((TypeError, ValueError, bincp.CertificateError), match=message):
         call()
+
+
+def test_extreme_parameters() -> None:
+    for made in (
+        from_privacy(1e308),
+        from_privacy(5e-324, 5e-324),
+        from_gdp(1e308),
+        hierarchical(SPARSE, 5e-324, 2**31 - 1),
+        from_tradeoff([]),
+        from_tradeoff(lambda a: 5e-324),
+    ):
+        for p in HOSTILE:
+            assert 0 <= made.lower(p) <= p <= made.upper(p) <= 1
 
 
 def test_decimal_weights_are_what_was_written() -> None:
@@ -260,3 +283,68 @@ def test_more_regions_than_a_product_takes() -> None:
     for part in (many, few):
         for made in (compose(part, GAUSSIAN), product(part, SPARSE)):
             assert np.all(made.lower(P) <= part.lower(P) * (1 + 1e-12))
+
+
+def test_what_takes_too_long_for_one_probability_is_refused() -> None:
+    most = repeat(SPARSE, MAX_EVALUATIONS)
+    assert most.lower(0.9) == 0
+    assert repeat(most, 0).lower(0.9) == 0.9
+    assert repeat(repeat(GAUSSIAN, 10**6), 10**6).lower(0.9) == 0  # shifts add up: one evaluation
+    more = f"must need at most {MAX_EVALUATIONS} evaluations of bounds for one probability, got"
+    with pytest.raises(ValueError, match=f"`repeat` {more} {10**12}"):
+        repeat(repeat(SPARSE, 10**6), 10**6)
+    for call in (
+        lambda: repeat(most, 2),
+        lambda: compose(most, SPARSE),
+        lambda: hierarchical(most, 0.5, 1),
+        lambda: repeat(repeat(FOREIGN[0], 10**3), 10**4),
+        lambda: compose(certified(repeat(SPARSE, 10**6)), SPARSE),
+    ):
+        with pytest.raises(ValueError, match=more):
+            call()
+
+
+def certified(certificate: Certificate) -> Certificate:
+    """Return a certificate as that of a pair from outside; its bounds stay as costly."""
+
+    class Scheme(bincp.smoothing.Smoothing):
+        def sampling_error(self) -> float:
+            return 1e-9
+
+    class Around(bincp.balls.Ball):
+        pass
+
+    bincp.register(Scheme, Around)(lambda scheme, ball: certificate)
+    return bincp.certify(Scheme(), Around())
+
+
+DEEPER: dict[str, Callable[[Certificate], Certificate]] = {
+    "compose": lambda part: compose(part, GAUSSIAN),
+    "repeat": lambda part: repeat(part, 1),
+    "hierarchical": lambda part: hierarchical(part, 0.99, 1),
+    "mixture": lambda part: mixture([part, from_privacy(0.25)], ["3/4", "1/4"]),
+}
+
+
+@pytest.mark.parametrize("kind", DEEPER)
+def test_the_deepest_certificate_works_and_a_deeper_one_is_refused(kind: str) -> None:
+    made = from_privacy(0.01) if kind == "mixture" else GAUSSIAN
+    for _ in range(MAX_DEPTH):
+        made = DEEPER[kind](made)
+    description = json.loads(json.dumps(made.describe()))
+    copies = (described(description), pickle.loads(pickle.dumps(made)), made.inverse().inverse())
+    for copy in copies:
+        assert copy is not None
+        assert (copy.lower(0.99), copy.upper(0.01)) == (made.lower(0.99), made.upper(0.01))
+    with pytest.raises(ValueError, match=f"must be at most {MAX_DEPTH} certificates deep, got 101"):
+        DEEPER[kind](made)
+    deeper = {"made_by": {"type": "repeat", "r": 1, "parts": [description]}, "tight": False}
+    assert described(deeper | {"operator": description["operator"], "assumes": "nothing"}) is None
+
+
+def test_the_number_of_parts_is_bounded_and_not_only_the_depth() -> None:
+    made = GAUSSIAN
+    for _ in range(12):
+        made = compose(made, made)
+    with pytest.raises(ValueError, match="must be made of at most 10000 certificates, got 16383"):
+        compose(made, made)

@@ -414,12 +414,6 @@ def test_bad_parameters(make: object, error: type[Exception], message: str) -> N
         make()
 
 
-def test_parts_without_regions_are_refused() -> None:
-    scheme = smoothing.Joint(Gaussian(0.1), SparseFlip(0.1, 0.1))
-    with pytest.raises(CertificateError, match=r"got \(Gaussian, L2\)"):
-        bincp.certify(scheme, balls.Joint(L2(0.1), Flips(1, 1)))
-
-
 # ---- grids ----------------------------------------------------------------------------------
 
 

@@ -131,7 +131,7 @@ def public_cases() -> dict[str, Case]:
         lambda scores: bincp.kth_largest(scores, 3), {"scores": scores}, (50, 10)
     )
     samples = RNG.random((10, 500))
-    for bound in ("hoeffding", "bernstein"):
+    for bound in ("hoeffding", "hoeffding_kl", "bernstein"):
         for side in ("lower", "upper"):
             function = getattr(intervals, f"{bound}_{side}")
             cases[function.__name__] = Case(

@@ -15,7 +15,7 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import special, stats
@@ -27,6 +27,8 @@ from bincp.intervals import (
     clopper_pearson_lower,
     clopper_pearson_upper,
     dkw_band,
+    hoeffding_kl_lower,
+    hoeffding_kl_upper,
     hoeffding_lower,
     hoeffding_upper,
 )
@@ -36,12 +38,14 @@ GOLDEN = golden("cp")["rows"]
 
 Function = Callable[..., Any]
 cp_bounds = pytest.mark.parametrize("bound", [clopper_pearson_lower, clopper_pearson_upper])
-mean_bounds = pytest.mark.parametrize(
-    "bound", [hoeffding_lower, hoeffding_upper, bernstein_lower, bernstein_upper]
-)
-sample_functions = pytest.mark.parametrize(
-    "function", [hoeffding_lower, hoeffding_upper, bernstein_lower, bernstein_upper, dkw_band]
-)
+MEAN_PAIRS = [
+    (hoeffding_lower, hoeffding_upper),
+    (hoeffding_kl_lower, hoeffding_kl_upper),
+    (bernstein_lower, bernstein_upper),
+]
+MEAN_BOUNDS = [bound for pair in MEAN_PAIRS for bound in pair]
+mean_bounds = pytest.mark.parametrize("bound", MEAN_BOUNDS)
+sample_functions = pytest.mark.parametrize("function", [*MEAN_BOUNDS, dkw_band])
 
 digits = mpmath.mp.clone()
 digits.dps = 50
@@ -378,6 +382,61 @@ def test_mean_bounds_are_the_formulas_rounded_outward(
         assert wanted[1] <= got_upper <= wanted[1] + slack
 
 
+def exact_kl_bound(mean: Fraction, budget: mpmath.mpf, end: int) -> mpmath.mpf:
+    """The last place on the way from the mean to an end whose relative entropy is in the budget."""
+    x, near, far = _mpf(mean), _mpf(mean), digits.mpf(end)
+    while abs(far - near) > digits.mpf(10) ** -40:
+        middle = (near + far) / 2
+        entropy = x * digits.log(x / middle) if x else digits.mpf(0)
+        entropy += (1 - x) * digits.log((1 - x) / (1 - middle)) if x < 1 else 0
+        near, far = (middle, far) if entropy <= budget else (near, middle)
+    return far
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    samples=hnp.arrays("float64", st.integers(1, 30), elements=st.floats(0, 1)),
+    eta=st.fractions("1e-30", "0.999"),
+)
+@example(samples=np.zeros(7), eta=Fraction(1, 10))
+@example(samples=np.ones(7), eta=Fraction(1, 10))
+@example(samples=np.full(3, 5e-324), eta=Fraction(1, 10))
+@example(samples=np.full(3, 1 - 2.0**-53), eta=Fraction(1, 10))
+@example(samples=np.array([1e-300, 1.0]), eta=Fraction(1, 10))
+def test_the_sharper_form_is_the_last_place_in_the_budget(
+    samples: np.ndarray, eta: Fraction
+) -> None:
+    mean = sum(map(Fraction, samples.tolist()), start=Fraction(0)) / len(samples)
+    budget = -digits.log(_mpf(eta)) / len(samples)
+    for bound, end, sign in ((hoeffding_kl_lower, 0, -1), (hoeffding_kl_upper, 1, 1)):
+        beyond = sign * (bound(samples, eta) - exact_kl_bound(mean, budget, end))
+        assert -1e-40 <= beyond <= 1e-12
+
+
+def test_bounds_of_reported_losses() -> None:
+    """A bound lost its term where it is above the mean, that is, always."""
+    losses = np.repeat([1.0, 0.0], [20, 80])
+    for bound, exact in (
+        (hoeffding_upper, "0.30729830131446736198"),
+        (hoeffding_kl_upper, "0.29417902650733481278"),
+    ):
+        assert 0 <= bound(losses, "0.1") - digits.mpf(exact) <= 1e-12
+        values = [bound(losses, eta) for eta in ("0.01", "0.1", "0.5", "0.9")]
+        assert sorted(values, reverse=True) == values
+        assert values[-1] >= 0.2
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    hnp.arrays("float32", st.integers(1, 30), elements=st.floats(-2, 3, width=32)),
+    st.fractions("1e-12", "0.999"),
+)
+def test_the_sharper_form_is_never_the_worse_one(samples: np.ndarray, eta: Fraction) -> None:
+    wide = {"bounds": (-2, 3)}
+    assert hoeffding_kl_lower(samples, eta, **wide) >= hoeffding_lower(samples, eta, **wide) - 1e-12
+    assert hoeffding_kl_upper(samples, eta, **wide) <= hoeffding_upper(samples, eta, **wide) + 1e-12
+
+
 @pytest.mark.parametrize("m", [10, 1000, 100_000])
 def test_rounding_of_long_sums_is_outward(m: int) -> None:
     # 0.1 is not a dyadic fraction: a naive sum drifts, to either side
@@ -392,8 +451,8 @@ def test_rounding_of_long_sums_is_outward(m: int) -> None:
 @pytest.mark.parametrize("m", [2, 10, 60])
 @pytest.mark.parametrize(
     ("lower", "upper"),
-    [(hoeffding_lower, hoeffding_upper), (bernstein_lower, bernstein_upper), (None, None)],
-    ids=["hoeffding", "bernstein", "clopper_pearson"],
+    [*MEAN_PAIRS, (None, None)],
+    ids=["hoeffding", "hoeffding_kl", "bernstein", "clopper_pearson"],
 )
 def test_error_probability_is_at_most_eta(
     lower: Function | None, upper: Function | None, m: int, eta: str

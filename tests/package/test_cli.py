@@ -707,8 +707,18 @@ def test_help_fits_a_terminal(capsys, monkeypatch, command):
     out = run(capsys, *command.split(), "--help")
     assert out.startswith(f"usage: bincp {command}".rstrip())
     assert max(len(line) for line in out.splitlines()) <= 81
-    if command:
-        assert f"Example:\n  bincp {command} " in out
+    example = f"Example:\n  bincp {command or 'demo'}"
+    places = [out.index(part) for part in ("options:", example, "Files:\n", "Exit status: 0 ")]
+    assert places == sorted(places)
+
+
+def test_help_lists_the_commands(capsys):
+    out = run(capsys, "--help")
+    listed = out[out.index("Commands:\n") :].split("\n\n")[0].splitlines()[1:]
+    assert [line.split()[0] for line in listed] == [
+        *("demo", "plan", "sample", "calibrate", "predict", "certify", "audit", "bench")
+    ]
+    assert all(len(line.split()) > 3 for line in listed)
 
 
 def test_version(capsys):
@@ -956,23 +966,25 @@ def assert_tells(told, plan):
     assert told["certificate"] == plan.certificate.describe()
 
 
-def test_plan_sweeps_balls_levels_and_samples(capsys):
-    options = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.12", "l2:r=0.25", "-n", 200,
-               "-m", 1, 64, "--alpha", "0.1", "0.004", "--n-classes", 10]  # fmt: skip
+def test_plan_sweeps_balls_levels_and_numbers(capsys):
+    options = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.12", "l2:r=0.25",
+               "-n", 50, 200, "-m", 1, 64, "--alpha", "0.1", "0.004",
+               "--n-classes", 10]  # fmt: skip
     told = json.loads(run(capsys, "plan", *options, "--json"))["plans"]
     out = run(capsys, "plan", *options).splitlines()
     rows = [line.split() for line in out if line.startswith("L2")]
-    cases = itertools.product((0.12, 0.25), ("1/10", "1/250"), (1, 64))
-    assert len(told) == len(rows) == 8
-    for (radius, alpha, m), one, row in zip(cases, told, rows, strict=True):
+    cases = itertools.product((0.12, 0.25), ("1/10", "1/250"), (50, 200), (1, 64))
+    assert len(told) == len(rows) == 16
+    for (radius, alpha, n, m), one, row in zip(cases, told, rows, strict=True):
         certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(radius))
-        plan = bincp.plan(certificate, n=200, m=m, alpha=alpha, n_classes=10)
+        plan = bincp.plan(certificate, n=n, m=m, alpha=alpha, n_classes=10)
         assert_tells(one, plan)
-        assert row[2:7] == [alpha, str(m), str(m), str(plan.min_count), f"{plan.wrong_labels:.4f}"]
-        assert row[8:] == [str(plan.paper.min_count), f"{plan.paper.wrong_labels:.4f}"]
+        assert row[2:6] == [alpha, str(n), str(m), str(m)]
+        assert row[6:8] == [str(plan.min_count), f"{plan.wrong_labels:.4f}"]
+        assert row[9:] == [str(plan.paper.min_count), f"{plan.paper.wrong_labels:.4f}"]
         if plan.trivial_cause is not None:
             assert any(line.endswith(plan.trivial_cause) for line in out)
-    assert sum(one["trivial_cause"] is not None for one in told) == 4
+    assert 4 < sum(one["trivial_cause"] is not None for one in told) < 16
     assert "reference population" in "\n".join(out)
 
 
@@ -998,6 +1010,7 @@ def test_plan_draws_a_picture(folder, capsys):
         (["-n", "9", "-m", "4", "--plot", "plan.xyz"], "the output must end in"),
         (["-n", "9", "-m", "4", "--plot", "nowhere/plan.png"], "in a folder that exists"),
         (["-n", "9", "-m", "4", "8", "--plot", "plan.png"], "--plot draws one ball and level"),
+        (["-n", "9", "8", "-m", "4", "--plot", "plan.png"], "with one N and M, got 2 plans"),
     ],
 )
 def test_plans_that_cannot_be_meant(folder, capsys, options, message):

@@ -161,7 +161,7 @@ def test_command(tmp_path, monkeypatch, capsys, small, ending):
     picture = tmp_path / f"picture.{ending}"
     assert main(["demo", "--plot", str(picture)]) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    assert err == ""  # no bar where nobody watches
     assert max(len(line) for line in out.splitlines() if "wrote" not in line) <= 80
     table = out.split("\n\n")[1].splitlines()
     assert len(table) == 2 + 3 * len(small.rows)
@@ -180,6 +180,31 @@ def test_command(tmp_path, monkeypatch, capsys, small, ending):
     told = json.loads(capsys.readouterr().out)
     assert told["plot"] is None
     assert told["rows"] == [dataclasses.asdict(row) for row in small.rows]
+
+
+def test_the_picture_says_what_was_found(small):
+    from bincp.cli import _demo_plot
+
+    picture = _demo_plot.plot(small)
+    last = small.rows[-1]
+    headline = picture.get_suptitle()
+    for outcome in (last.bincp, last.paper, last.vanilla):
+        assert f"{outcome.coverage_attacked:.0%}" in headline
+    assert f"{last.bincp.set_size_attacked:.1f} labels" in headline
+    fields = ("coverage_attacked", "set_size_attacked", "passes")
+    for axes, field in zip(picture.axes, fields, strict=True):
+        scale = 100 if field == "coverage_attacked" else 1
+        lines = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+        for method, style in _demo_plot.STYLES.items():
+            found = [
+                (row.radius, scale * getattr(getattr(row, method), field)) for row in small.rows
+            ]
+            assert lines[style.name].tolist() == [list(point) for point in found]
+    assert [axes.get_yscale() for axes in picture.axes] == ["linear", "linear", "log"]
+    (legend,) = picture.legends  # beside the axes
+    assert [text.get_text() for text in legend.get_texts()] == [
+        style.name for style in reversed(_demo_plot.STYLES.values())
+    ]
 
 
 def test_settings_reach_the_run(monkeypatch, capsys, small):

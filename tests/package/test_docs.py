@@ -15,9 +15,18 @@ ANCHOR = re.compile(r"[^\w\- ]")
 
 
 def code_of(page: Path) -> list[str]:
-    """Return the blocks of a page that are Python; those in ``py`` are only shown."""
-    blocks = page.read_text().split("```")[1::2]
-    return [block.split("\n", 1)[1] for block in blocks if block.split("\n", 1)[0] == "python"]
+    """Return the programs of a page, one for each block in ``python``.
+
+    A block in ``python continued`` goes on with the one before; those in ``py`` are only shown.
+    """
+    programs: list[str] = []
+    for block in page.read_text().split("```")[1::2]:
+        language, _, code = block.partition("\n")
+        if language == "python":
+            programs.append(code)
+        elif language == "python continued":
+            programs[-1] += code
+    return programs
 
 
 @pytest.fixture
@@ -34,13 +43,13 @@ def own_samplers(monkeypatch: pytest.MonkeyPatch) -> None:
     "page", [page for page in PAGES if code_of(page)], ids=lambda page: page.stem
 )
 def test_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each block in a namespace and a folder of its own, as a reader would copy it."""
-    for number, block in enumerate(code_of(page)):
+    """Each program in a namespace and a folder of its own, as a reader would copy it."""
+    for number, program in enumerate(code_of(page)):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
         names = {"__name__": "__main__"}
-        exec(compile(block, str(page), "exec"), names)
+        exec(compile(program, str(page), "exec"), names)
         assert len(names) > 2  # beside its own name and that of builtins
 
 

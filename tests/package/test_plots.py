@@ -10,6 +10,18 @@ import bincp
 figure = pytest.importorskip("matplotlib.figure")
 
 
+def assert_beside(axes):
+    """The legend does not lie over the lines."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    axes.figure.set_layout_engine("constrained")
+    FigureCanvasAgg(axes.figure).draw()
+    inside, legend = axes.get_window_extent(), axes.get_legend().get_window_extent()
+    assert legend.y0 >= inside.y1 - 1 or legend.x0 >= inside.x1 - 1
+    assert legend.x1 <= axes.figure.bbox.x1 + 1
+    assert legend.y1 <= axes.figure.bbox.y1 + 1
+
+
 def test_bounds_are_those_of_the_certificate(tmp_path):
     certificate = bincp.certify(bincp.smoothing.Gaussian(0.25), bincp.balls.L2(0.25))
     axes = figure.Figure().add_subplot()
@@ -17,6 +29,7 @@ def test_bounds_are_those_of_the_certificate(tmp_path):
     upper, _, lower = (line.get_xydata().T for line in axes.get_lines())
     np.testing.assert_array_equal(upper[1], certificate.upper(upper[0]))
     np.testing.assert_array_equal(lower[1], certificate.lower(lower[0]))
+    assert_beside(axes)
 
     bincp.plots.plot_bounds(certificate, tmp_path / "bounds.png")
     assert (tmp_path / "bounds.png").read_bytes().startswith(b"\x89PNG")
@@ -80,6 +93,15 @@ def test_a_sweep_has_a_line_for_each_combination_of_what_varies():
         own = sweep.rows[place::4]
         assert points.tolist() == [[row.radius, row.average_set_size] for row in own]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("radius", "average set size")
+    assert_beside(axes)
+    assert len({(line.get_color(), line.get_marker()) for line in axes.get_lines()}) == 4
+
+
+def test_a_legend_of_many_lines_stands_to_the_right():
+    axes = drawn(swept(alpha=["0.1", "0.2", "0.25"], p=[None, "0.7", "0.8"]))
+    assert_beside(axes)
+    looks = [(line.get_color(), line.get_marker()) for line in axes.get_lines()]
+    assert len(set(looks)) == len(looks) == 9
 
 
 def test_coverage_has_its_intervals_and_the_nominal_level():

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bincp.metrics import average_width, coverage, empty_rate
+from bincp.metrics import (
+    average_width,
+    coverage,
+    coverage_interval,
+    empty_rate,
+    unbounded_rate,
+    worst_slice_coverage,
+)
 from bincp.regression import IntervalSets
 from bincp.regression._scores import SCORES, ends_of, parts_of
 from support import golden
@@ -165,10 +172,27 @@ def test_metrics():
     assert average_width(sets) == 1.5
     assert coverage(sets, [5.0, 0.5]) == 0.5
     assert empty_rate(sets) == 0.5
+    assert average_width(sets.hulls()) == 3
+    assert unbounded_rate(sets) == 0
+    half = IntervalSets.from_ends([[0.0], [1.0]], [[INF], [2.0]], 1)
+    assert (average_width(half), unbounded_rate(half)) == (INF, 0.5)
     assert average_width(IntervalSets.lines(2)) == INF
 
 
-@pytest.mark.parametrize("metric", [average_width, empty_rate, lambda s: coverage(s, [])])
+def test_confidence_and_the_worst_slab_take_sets_of_real_labels():
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    sets = IntervalSets.from_ends(x[:, :1] - 1, x[:, :1] + 1, 1)
+    labels = x[:, 0] + np.where(x[:, 1] > 1, 2.0, 0.5)
+    as_classes = np.stack([np.abs(labels - x[:, 0]) <= 1, np.zeros(400, bool)], axis=1)
+    none = np.zeros(400, int)
+    assert coverage_interval(sets, labels) == coverage_interval(as_classes, none)
+    found = worst_slice_coverage(sets, labels, x, n_directions=50)
+    assert found == worst_slice_coverage(as_classes, none, x, n_directions=50) < 0.5
+
+
+@pytest.mark.parametrize(
+    "metric", [average_width, empty_rate, unbounded_rate, lambda s: coverage(s, [])]
+)
 def test_no_sets_have_no_average(metric):
     with pytest.raises(ValueError, match="`sets` must hold at least one set"):
         metric(IntervalSets.lines(0))
@@ -180,6 +204,10 @@ def test_metrics_refuse_what_does_not_fit():
         coverage(sets, np.zeros((2, 2)))
     with pytest.raises(TypeError, match="`sets` must be IntervalSets, got list"):
         average_width([[True]])
+    with pytest.raises(TypeError, match="`sets` must be IntervalSets, got list"):
+        unbounded_rate([[True]])
+    with pytest.raises(ValueError, match=r"`labels` must have shape \(2,\), got \(\)"):
+        coverage_interval(sets, 1.0)
 
 
 @pytest.mark.parametrize(

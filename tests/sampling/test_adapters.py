@@ -1,5 +1,7 @@
 """Models of other libraries: the same logits and sets as without the adapter, and bad input."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -465,3 +467,30 @@ def test_adapters_import_none_of_the_libraries():
     code = "import sys, bincp.adapters; print({'torch', 'art', 'sklearn'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.strip() == "set()", result.stderr
+
+
+class TestCopies:
+    @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+    @pytest.mark.parametrize(
+        "kind", ["pipeline", "named classes", "art", "art of sklearn", "array"]
+    )
+    def test_classifiers_of_other_models_are_copied_and_pickled(self, kind, copied):
+        x, y = data(120)
+        scaled = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y)
+        names = np.array(["a", "b", "c"])
+        model = {
+            "pipeline": lambda: scaled,
+            "named classes": lambda: as_model(
+                LogisticRegression().fit(x, names[y]), classes=["c", "a", "b"]
+            ),
+            "art": lambda: as_model(art_network(network()), outputs="logits"),
+            "art of sklearn": lambda: SklearnClassifier(LogisticRegression().fit(x, y)),
+            "array": lambda: as_model(scaled.predict_proba, arrays=True, outputs="probabilities"),
+        }[kind]()
+        ours = RobustClassifier(model, Gaussian(SIGMA), L2(0.1), alpha=0.2, n_samples=8)
+        ours.calibrate(x[:80], y[:80])
+        theirs = copied(ours)
+        assert theirs.model is not ours.model
+        expected, found = (one.reseed(3).predict(x[80:]) for one in (ours, theirs))
+        np.testing.assert_array_equal(found.sets, expected.sets)
+        np.testing.assert_array_equal(found.counts, expected.counts)

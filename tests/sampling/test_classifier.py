@@ -17,9 +17,16 @@ from bincp import noise  # noqa: E402
 from bincp._utils.threads import run_all  # noqa: E402
 from bincp.balls import L1, L2, Flips, Linf  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
-from bincp.sampling import RobustClassifier  # noqa: E402
+from bincp.sampling import (  # noqa: E402
+    RobustClassifier,
+    count_scores,
+    exact_probabilities,
+    run,
+    sample_scores,
+    vote_counts,
+)
 from bincp.sampling._rules import RuleSettings  # noqa: E402
-from bincp.smoothing import Gaussian, SparseFlip, Uniform  # noqa: E402
+from bincp.smoothing import Gaussian, SparseFlip, SplittingNoise, Uniform  # noqa: E402
 
 D, K = 6, 4
 
@@ -327,7 +334,9 @@ class TestIds:
                 time.sleep(1e-5)  # others ask meanwhile
                 return value
 
-        ours.model, ours._seeds._next = recording, Slow(ours._seeds._next)
+        ours.model = recording
+        stream = ours._seeds._used[ours._seeds.seed]
+        stream.next = Slow(stream.next)
         zeros = np.zeros((3, D), np.float32)
 
         def run(_):
@@ -485,6 +494,43 @@ def test_no_result_depends_on_the_number_of_threads(data, shared, inputs, passes
     assert results[2] == results[0]
 
 
+@pytest.mark.parametrize("inputs", INPUTS)
+def test_no_sampling_depends_on_the_number_of_threads(data, shared, inputs, tmp_path):
+    scheme, _, made = INPUTS[inputs]
+    x = made(data[0])[:50]
+    options = {"phase": "test", "seed": 4, "batch_size": 50}
+    results, files = [], []
+    for n_threads in (1, 2, 3):
+        options["n_threads"] = n_threads
+        sampled = (
+            sample_scores(first_coordinates, x, scheme, 16, **options),
+            count_scores(first_coordinates, x, scheme, 16, 0.4, **options),
+            vote_counts(first_coordinates, x, scheme, 16, **options),
+        )
+        results.append([one.tobytes() for one in sampled])
+        path = tmp_path / str(n_threads)
+        made_run = run(path, first_coordinates, x, scheme, 16, model_id="one", parts=3, **options)
+        files.append({one.name: one.read_bytes() for one in path.iterdir()})
+        assert max(shared["noise"]) == n_threads
+        assert made_run.values().tobytes() == results[0][0]
+    assert results[1] == results[2] == results[0]
+    assert files[1] == files[2] == files[0]
+    next(path.glob("00001*")).unlink()
+    run(path, first_coordinates, x, scheme, 16, model_id="one", **options | {"n_threads": 2})
+    assert {one.name: one.read_bytes() for one in path.iterdir()} == files[0]
+
+
+def test_exact_probabilities_do_not_depend_on_the_number_of_threads(shared):
+    x = np.arange(40, dtype=np.uint8).reshape(10, 4)
+    scheme = SplittingNoise(0.25)
+    results = []
+    for n_threads in (1, 2):
+        found = exact_probabilities(lambda x: x, x, scheme, tau=0.25, n_threads=n_threads)
+        assert max(shared["noise"]) == n_threads
+        results.append(found.tobytes())
+    assert results[0] == results[1]
+
+
 def test_counting_in_calibration_is_shared(data, shared):
     x, y = data
     for n_threads in (1, 2, 3):
@@ -496,6 +542,12 @@ def test_counting_in_calibration_is_shared(data, shared):
 def test_a_number_of_threads_is_checked(n_threads, error):
     with pytest.raises(error, match="`n_threads` must be"):
         classifier(alpha=0.2, n_samples=8, n_threads=n_threads)
+    zeros = np.zeros((3, D), np.float32)
+    for function, tau in ((sample_scores, []), (count_scores, [0.5]), (vote_counts, [])):
+        with pytest.raises(error, match="`n_threads` must be"):
+            function(
+                first_coordinates, zeros, Gaussian(0.5), 8, *tau, phase="test", n_threads=n_threads
+            )
 
 
 class Inside(bincp.BinCP):

@@ -13,7 +13,7 @@ import torch
 import bincp
 from bincp.balls import Flips
 from bincp.balls import Joint as JointBall
-from bincp.sampling import Graph, RobustClassifier, count_scores, sample_scores, vote_counts
+from bincp.sampling import Graph, RobustClassifier, count_scores, run, sample_scores, vote_counts
 from bincp.smoothing import Gaussian, GraphFlip, Joint, SparseFlip
 
 N, D, K = 60, 7, 3
@@ -381,6 +381,75 @@ def test_a_classifier_of_nodes_cannot_be_saved(tmp_path):
     classifier.calibrate(GRAPH.nodes(np.arange(40), hops=2), labels[:40])
     with pytest.raises(TypeError, match="save its rule"):
         classifier.save(tmp_path / "nodes.json")
+
+
+def flipped():
+    """Return the attributes after one flip, and the adjacency after another."""
+    bits, adjacency = BITS.copy(), ADJACENCY.copy()
+    bits[50, 0] ^= 1
+    adjacency[50, 3] ^= 1
+    adjacency[3, 50] ^= 1
+    return bits, adjacency
+
+
+def test_a_rule_of_one_graph_refuses_another_one(tmp_path):
+    """Also from a file, and where N and D are equal; the old graph after an attack must say so."""
+    labels = np.random.default_rng(0).integers(0, K, N)
+    ours = RobustClassifier(MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=8)
+    ours.calibrate(GRAPH.nodes(np.arange(40), hops=2), labels[:40])
+    assert ours.rule.provenance_["graph"] == GRAPH.digest
+    ours.rule.save(tmp_path / "rule.json")
+    rule = bincp.BinCP.load(tmp_path / "rule.json")
+    loaded = RobustClassifier(MODEL, NOISY, ours.ball, rule=rule)
+    bits, adjacency = flipped()
+    same = Graph(scipy.sparse.csr_array(ADJACENCY), BITS)
+    attacked = Graph(ADJACENCY, bits, clean=same)
+    for one in (ours, loaded):
+        for graph in (same, attacked, Graph(ADJACENCY, BITS, clean=attacked)):
+            assert one.predict(graph.nodes([50], hops=2)).sets.shape == (1, K)
+        directed = Graph(ADJACENCY, BITS, directed=True)
+        for graph in (Graph(ADJACENCY, bits), Graph(adjacency, BITS), directed):
+            with pytest.raises(ValueError, match=f"digest {GRAPH.digest}, got .* {graph.digest}"):
+                one.predict(graph.nodes([50], hops=2))
+            with pytest.raises(ValueError, match="calibrate again on the new graph; or, where"):
+                one.predict(iter([GRAPH.nodes([50], hops=2), graph.nodes([50], hops=2)]))
+    again = ours.calibrate(Graph(ADJACENCY, bits).nodes(np.arange(40), hops=2), labels[:40])
+    with pytest.raises(ValueError, match="calibrate again"):
+        again.predict(GRAPH.nodes([50], hops=2))
+
+
+def test_digests_are_those_of_the_matrices_in_any_form():
+    bits, adjacency = flipped()
+    data = SimpleNamespace(edge_index=np.stack(np.nonzero(ADJACENCY.T)), x=BITS)
+    equal = [
+        GRAPH,
+        Graph(torch.tensor(ADJACENCY).to_sparse(), scipy.sparse.csc_array(BITS)),
+        Graph.from_data(data),
+        Graph.from_data(SimpleNamespace(**{**vars(data), "x": bits}), clean=GRAPH),
+    ]
+    assert len({graph.digest for graph in equal}) == 1
+    other = [
+        Graph(ADJACENCY, bits),
+        Graph(adjacency, BITS),
+        Graph(ADJACENCY, BITS, directed=True),
+        Graph(ADJACENCY, np.c_[BITS, np.zeros(N)]),
+        Graph(np.pad(ADJACENCY, (0, 1)), np.pad(BITS, ((0, 1), (0, 0)))),
+        Graph(np.zeros((N, N)), BITS),
+    ]
+    assert len({graph.digest for graph in (GRAPH, *other)}) == 7
+    for graph, name in ((other[2], "directed"), (other[3], "n_attributes"), (other[4], "n_nodes")):
+        with pytest.raises(ValueError, match=f"`clean` must have {name}=.* as this graph, got"):
+            Graph(ADJACENCY, BITS, clean=graph)
+    with pytest.raises(TypeError, match="`clean` must be a Graph, got ndarray"):
+        Graph(ADJACENCY, BITS, clean=ADJACENCY)
+
+
+def test_runs_on_disk_take_no_nodes(tmp_path):
+    inputs = GRAPH.nodes(np.arange(4), hops=2)
+    for x in (inputs, GRAPH, iter([inputs])):
+        with pytest.raises(TypeError, match="inputs as arrays for a run on disk, got a graph"):
+            run(tmp_path / "run", MODEL, x, NOISY, 4, phase="test")
+    assert not (tmp_path / "run").exists()
 
 
 def test_graphs_are_equal_in_another_process():

@@ -13,7 +13,7 @@ from sklearn.base import clone  # noqa: E402
 import bincp  # noqa: E402
 from bincp.balls import L2  # noqa: E402
 from bincp.errors import NotCalibratedError  # noqa: E402
-from bincp.sampling import RobustClassifier  # noqa: E402
+from bincp.sampling import RobustClassifier, RobustRegressor  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
 
 SMOOTHING, BALL = Gaussian(0.5), L2(0.1)
@@ -31,6 +31,9 @@ class Recorder:
     def __call__(self, x):
         self.rows.append(x.numpy().copy())
         return 2 * x[:, :3]
+
+    def __deepcopy__(self, memo):
+        return self
 
 
 def model(x):
@@ -151,6 +154,97 @@ def test_a_changed_classifier_repeats_no_noise():
     ours.calibrate(x, labels)
     rows = np.concatenate(seen.rows)
     assert len(np.unique(rows, axis=0)) == len(rows) == 400
+
+
+def kinds(seen, seed):
+    """Return a classifier and a regressor."""
+    options = {"alpha": "0.2", "n_samples": 4, "passes": None, "seed": seed}
+    yield RobustClassifier(seen, SMOOTHING, BALL, **options)
+
+    def mean(x):
+        return seen(x).mean(1)
+
+    yield RobustRegressor(mean, SMOOTHING, BALL, **options)
+
+
+def drawn(estimator, seen):
+    """Return the noise of one calibration and one prediction of zeros."""
+    seen.rows.clear()
+    x = np.zeros((20, 4), np.float32)
+    every = {"curtail": False} if isinstance(estimator, RobustClassifier) else {}
+    estimator.calibrate(x, np.zeros(20, int)).predict(x, **every)
+    return np.concatenate(seen.rows)
+
+
+def cloned_after_a_change(one):
+    return clone(clone(one).set_params(alpha="0.3"))
+
+
+COPIES = [copy.copy, copy.deepcopy, clone, cloned_after_a_change]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("seed", [None, 5])
+def test_no_copy_and_no_clone_repeats_noise(copied, seed):
+    seen = Recorder()
+    for ours in kinds(seen, seed):
+        others = [copied(ours)]  # before and after ids are taken
+        rows = [drawn(ours, seen)]
+        others += [copied(ours), copied(others[0])]
+        for other in others:
+            if copied is copy.deepcopy:  # with a model of its own
+                other.model = ours.model
+            if seed is not None:
+                refused = pytest.raises(RuntimeError, match="must not draw in a copy or clone")
+                with refused:
+                    drawn(other, seen)
+                with pytest.raises(ValueError, match="`first_id` must be beyond all ids in use"):
+                    other.reseed(seed)
+                with refused:
+                    drawn(other.set_params(batch_size=3), seen)
+                with pytest.raises(ValueError, match="`first_id` must be beyond all ids in use"):
+                    other.set_params(seed=6).set_params(seed=seed)
+                other.reseed(seed, first_id=100 * len(rows))
+            rows.append(drawn(other, seen))
+        found = np.concatenate(rows)
+        assert len(np.unique(found, axis=0)) == len(found) == 4 * (20 * 4 * 2)
+
+
+def test_cross_validation_takes_no_seed():
+    from sklearn.base import BaseEstimator
+    from sklearn.model_selection import cross_val_score
+
+    class Wrapped(BaseEstimator):
+        def __init__(self, inner):
+            self.inner = inner
+
+        def fit(self, x, y):
+            self.fitted_ = clone(self.inner).calibrate(x, y)
+            return self
+
+        def score(self, x, y):
+            return float(self.fitted_.predict(x).sets[np.arange(len(y)), y].mean())
+
+    assert min(cross_val_score(Wrapped(classifier(passes=None)), X, Y, cv=2)) > 0.8
+    with pytest.raises(RuntimeError, match="make it without `seed`"):
+        cross_val_score(Wrapped(classifier(seed=5)), X, Y, cv=2, error_score="raise")
+
+
+def test_tuning_shares_no_noise_with_calibration_and_prediction():
+    """With one seed in all steps; two steps of tuning share it, as the documents say."""
+    seen = Recorder()
+    ours, _ = kinds(seen, 5)
+    x, labels = np.zeros((20, 4), np.float32), np.zeros(20, int)
+
+    def tuned():
+        seen.rows.clear()
+        ours.sweep(x, labels, x, labels, p=0.5, seed=5)
+        return np.concatenate(seen.rows)
+
+    swept, again = tuned(), tuned()
+    np.testing.assert_array_equal(swept, again)
+    rows = np.concatenate([swept, drawn(ours, seen)])
+    assert len(np.unique(rows, axis=0)) == len(rows) == 2 * (20 * 4 * 2)
 
 
 def test_a_seed_that_was_set_is_the_seed():

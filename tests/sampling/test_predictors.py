@@ -139,6 +139,36 @@ def test_crepes_itself():
     np.testing.assert_array_equal(found, (low <= REAL) & (high >= REAL))
     with pytest.raises(ValueError, match="`confidence` must be given for a predictor of crepes"):
         outcomes(regressor, REAL)
+    bare = crepes.ConformalRegressor()
+    bare.fit(residuals=REAL[:100])
+    with pytest.raises(TypeError, match=r"crepes \(WrapClassifier, WrapRegressor\)"):
+        outcomes(bare, REAL, confidence=0.9)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchcp_itself():
+    classification = pytest.importorskip("torchcp.classification")
+    regression = pytest.importorskip("torchcp.regression")
+    torch = pytest.importorskip("torch")
+    data = torch.utils.data
+    noisy = torch.from_numpy(NOISY)
+
+    def loader(labels):
+        return data.DataLoader(data.TensorDataset(noisy[:200], torch.from_numpy(labels[:200])), 64)
+
+    torch.manual_seed(0)
+    classifier = classification.predictor.SplitPredictor(
+        classification.score.LAC(), torch.nn.Linear(4, 3).double()
+    )
+    classifier.calibrate(loader(Y), alpha=0.2)
+    wanted = classifier.predict(noisy).numpy()[np.arange(300), Y]
+    np.testing.assert_array_equal(outcomes(classifier, Y), wanted)
+    regressor = regression.predictor.SplitPredictor(
+        regression.score.ABS(), torch.nn.Linear(4, 1).double()
+    )
+    regressor.calibrate(loader(REAL), alpha=0.2)
+    low, high = regressor.predict(noisy).numpy()[:, 0].T
+    np.testing.assert_array_equal(outcomes(regressor, REAL), (low <= REAL) & (high >= REAL))
 
 
 def test_outcomes_are_what_an_audit_takes():
@@ -153,7 +183,7 @@ def test_outcomes_are_what_an_audit_takes():
 @pytest.mark.parametrize(
     ("predictor", "y", "options", "error", "message"),
     [
-        (3, Y, {}, TypeError, "`predictor` must be one of MAPIE, crepes or TorchCP"),
+        (3, Y, {}, TypeError, "`predictor` must be one of MAPIE, crepes"),
         (classes_of, Y, {"confidence": 0.9}, ValueError, "`confidence` must be given for a"),
         (classes_of, Y + 1, {}, ValueError, r"`y` must be in \[0, 2\], got 3"),
         (classes_of, Y[:9], {}, ValueError, r"`y` must have shape \(300,\), got \(9,\)"),
@@ -163,6 +193,9 @@ def test_outcomes_are_what_an_audit_takes():
         (lambda x: classes_of(x)[:9], Y, {}, ValueError, r"shape \(300, K\)"),
         (lambda x: interval_of(x)[:9], REAL, {}, ValueError, r"intervals of shape \(300, 2\)"),
         (interval_of, REAL[:9], {}, ValueError, r"real numbers of shape \(300,\)"),
+        (interval_of, np.where(REAL > 1, np.nan, REAL), {}, ValueError, "`y` must not be NaN"),
+        (lambda x: interval_of(x) * np.nan, REAL, {}, ValueError, "`predictor` must not be NaN"),
+        (lambda x: np.zeros((len(x), 38)), REAL, {}, ValueError, "IntervalSets serves unions"),
         (lambda x: np.full((len(x), 2), "a"), Y, {}, TypeError, "booleans or intervals"),
     ],
 )

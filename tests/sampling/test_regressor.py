@@ -1,6 +1,10 @@
 """Robust sets of real labels from a model: sampling, ids, adapters, files, refusals."""
 
+import copy
 import json
+import os
+import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,14 +14,15 @@ torch = pytest.importorskip("torch")
 
 import bincp  # noqa: E402
 from bincp.adapters import as_regressor  # noqa: E402
-from bincp.balls import L1, L2  # noqa: E402
+from bincp.balls import L1, L2, Flips  # noqa: E402
 from bincp.calibration._storage import checksum  # noqa: E402
 from bincp.certificates import compose  # noqa: E402
 from bincp.metrics import average_width, coverage  # noqa: E402
 from bincp.noise import draw  # noqa: E402
 from bincp.regression import conformity_scores, predict_sets  # noqa: E402
-from bincp.sampling import RobustRegressor  # noqa: E402
-from bincp.smoothing import Gaussian, Uniform  # noqa: E402
+from bincp.sampling import RobustClassifier, RobustRegressor  # noqa: E402
+from bincp.sampling._run import _canonical  # noqa: E402
+from bincp.smoothing import Gaussian, GraphFlip, SparseFlip, Uniform  # noqa: E402
 
 D = 5
 
@@ -149,7 +154,7 @@ def test_the_arguments_are_read_changed_and_cloned(data):
     assert clone.get_params(deep=False) == params
     with pytest.raises(bincp.NotCalibratedError):
         clone.predict(x)
-    assert clone.calibrate(x, y).rule.tau_ == ours.rule.tau_
+    clone.reseed(8).calibrate(x, y)
     ours.set_params(alpha=0.1)
     with pytest.raises(bincp.NotCalibratedError):
         ours.predict(x)
@@ -259,92 +264,330 @@ def test_what_a_model_may_not_return(model, arrays, error, message):
 # ---- files -----------------------------------------------------------------------------------
 
 
+NAMED = {"model_id": "two 1"}
+
+
 def test_a_saved_regressor_predicts_as_before(data, tmp_path):
     x, y = data
-    ours = regressor(two, score="cqr").calibrate(x[:100], y[:100])
-    ours.save(tmp_path / "regressor.json")
-    loaded = RobustRegressor.load(tmp_path / "regressor.json", two, seed=7)
+    path = tmp_path / "regressor.json"
+    ours = regressor(two, score="cqr", input_range=(-9, 9), **NAMED).calibrate(x[:100], y[:100])
+    ours.save(path)
+    loaded = RobustRegressor.load(path, two, seed=7, **NAMED)
     assert (loaded.score, loaded.smoothing, loaded.ball) == ("cqr", Gaussian(0.5), L2(0.1))
     assert (loaded.n_samples, loaded.n_test_samples) == (16, 16)
+    assert loaded.rule.provenance_ == ours.rule.provenance_
     assert same(ours.predict(x[100:]), loaded.predict(x[100:]))
-    with pytest.raises(ValueError, match="dtype float32 as in calibration, got float64"):
-        loaded.predict(x[100:].astype(np.float64))
-    with pytest.raises(ValueError, match=r"must return 2 numbers.*lower quantile.*got 1"):
-        RobustRegressor.load(tmp_path / "regressor.json", mean).predict(x)
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+    for inputs, message in (
+        (x.astype(np.float64), "dtype float32 as in calibration, got float64"),
+        (x + 10, r"declared input_range \(-9, 9\)"),
+        (x[:, :4], r"inputs of shape \(5,\) as in calibration"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            loaded.predict(inputs)
 
 
-def test_other_noise_than_that_of_the_file_is_refused(data, tmp_path):
-    regressor().calibrate(*data).save(tmp_path / "regressor.json")
-    for options in ({"smoothing": Gaussian(0.25)}, {"ball": L2(0.2)}):
-        with pytest.raises(ValueError, match="must have the certificate of the classifier"):
-            RobustRegressor.load(tmp_path / "regressor.json", mean, **options)
+def test_another_model_than_that_of_the_file_is_refused(data, tmp_path):
+    x, y = data
+    path = tmp_path / "regressor.json"
+    torch.manual_seed(0)
+    net, other = torch.nn.Linear(D, 1), torch.nn.Linear(D, 1)
+    regressor([net, other], score="cqr").calibrate(x, y).save(path)
+    RobustRegressor.load(path, [net, other]).predict(x)
+    for wrong in ([other, net], [net, net], net, torch.nn.Linear(D, 2)):
+        with pytest.raises(ValueError, match="as in calibration: `model` was"):
+            RobustRegressor.load(path, wrong)
+    with pytest.raises(ValueError, match="`model` must be a torch module, as it was saved"):
+        RobustRegressor.load(path, [net, mean])
+    named = [net, lambda x: other(x)]
+    RobustRegressor.load(path, named, check_fingerprint=False).predict(x)
+    with pytest.raises(ValueError, match="must give the predictions that it gave"):
+        RobustRegressor.load(path, [net, mean], check_fingerprint=False)
+    with pytest.raises(ValueError, match="`model_id` must name a model that is no torch module"):
+        regressor([net, mean], score="cqr").calibrate(x, y).save(path)
+    regressor(mean, model_id="mean 1").calibrate(x, y).save(path)
+    with pytest.raises(ValueError, match="`model_id` must be 'mean 1', as it was saved, got None"):
+        RobustRegressor.load(path, mean)
+    with pytest.raises(ValueError, match=r"`model` was .*'mean 1'.*, got .*'mean 2'"):
+        RobustRegressor.load(path, mean, model_id="mean 2")
+    with pytest.raises(ValueError, match=r"must give the predictions|must return 1 numbers"):
+        RobustRegressor.load(path, two, model_id="mean 1")
+
+
+def test_a_rule_of_another_score_model_or_precision_is_refused(data):
+    x, y = data
+    torch.manual_seed(0)
+    net = torch.nn.Linear(D, 1)
+    rule = regressor(net).calibrate(x, y).rule
+    for options, message in (
+        ({"score": "lower"}, "`score` was .*residual.*, got .*lower"),
+        ({"model": torch.nn.Linear(D, 1)}, "`model` was"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"the regressor must be as in calibration: .*{message}"
+        ):
+            regressor(**{"model": net, "rule": rule, **options})
+    theirs = regressor(net, rule=rule)
+    with (
+        torch.autocast("cpu", torch.bfloat16),
+        pytest.raises(ValueError, match="`precision` was"),
+    ):
+        theirs.predict(x)
+    theirs.model = as_regressor(torch.nn.Linear(D, 1))
+    with pytest.raises(ValueError, match="`model` was"):
+        theirs.predict(x)
 
 
 def test_damaged_and_foreign_files_are_refused(data, tmp_path):
     path = tmp_path / "regressor.json"
-    ours = regressor().calibrate(*data)
+    ours = regressor(**NAMED).calibrate(*data)
     ours.save(path)
-    content = json.loads(path.read_text())
-
-    def refused(changed, message, *, seal=True):
-        changed = {name: value for name, value in changed.items() if name != "sha256"}
-        own = checksum(changed) if seal else content["sha256"]
-        path.write_text(json.dumps({**changed, "sha256": own}))
-        with pytest.raises(ValueError, match=message):
-            RobustRegressor.load(path, mean)
-
-    refused({**content, "score": "cqr"}, "damaged, the content does not have", seal=False)
-    refused({**content, "score": "other"}, "damaged, `score` must be one of")
-    refused({**content, "dtype": "float16"}, "damaged, `dtype`: 'float16'")
-    refused({**content, "version": 2}, "version must be 1, got 2")
-    refused({**content, "more": 1}, "damaged, 'more' is no field")
-    refused({**content, "rule": []}, "damaged, `rule` is not an object")
-    refused({**content, "rule": {**content["rule"], "tau_": (0.0).hex()}}, "checksum in `sha256`")
+    whole = path.read_bytes()
+    for bit in np.random.default_rng(0).choice(8 * len(whole), 100, replace=False).tolist():
+        other = bytearray(whole)
+        other[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(other)
+        with pytest.raises(ValueError, match=r"regressor\.json: damaged"):
+            RobustRegressor.load(path, mean, **NAMED)
     ours.rule.save(path)
-    with pytest.raises(ValueError, match=r"a file that RobustRegressor\.save wrote"):
+    with pytest.raises(ValueError, match=r"regressor\.json: damaged"):
         RobustRegressor.load(path, mean)
     ours.save(path)
     with pytest.raises(ValueError, match=r"must be a file that BinCP\.save"):
         bincp.BinCP.load(path)
+    with pytest.raises(ValueError, match="must be a bincp robust classifier of version 1, got"):
+        RobustClassifier.load(path, torch.nn.Linear(D, 2))
 
 
 WRONG = (None, True, 0, -1, 3.5, "", "x", [], [1], {}, {"type": "L2"}, "0x1.0p+0")
 
 
+def forge(path, content):
+    """Write a file whose checksums are right, as whoever edits it can make them."""
+    rule = {name: value for name, value in content["rule"].items() if name != "sha256"}
+    content = {**content, "rule": {**rule, "sha256": checksum(rule)}}
+    path.write_bytes(_canonical.encode(content))
+
+
 def test_no_change_of_a_value_passes_or_crashes(data, tmp_path):
     path = tmp_path / "regressor.json"
-    regressor().calibrate(*data).save(path)
-    content = json.loads(path.read_text())
+    regressor(**NAMED).calibrate(*data).save(path)
+    content = json.loads(path.read_bytes())
+    del content["sha256"]
 
     def refused(changed):
-        changed = {name: value for name, value in changed.items() if name != "sha256"}
-        path.write_text(json.dumps({**changed, "sha256": checksum(changed)}))
+        forge(path, changed)
         with pytest.raises(ValueError, match=r"regressor\.json"):
-            RobustRegressor.load(path, mean)
+            RobustRegressor.load(path, mean, **NAMED)
 
     for key, value in content.items():
         for wrong in WRONG:
-            if wrong != value and key != "sha256" and (key, wrong) != ("dtype", None):
+            if wrong != value and key not in ("made_by", "rule"):
                 refused({**content, key: wrong})
+    refused({**content, "more": 1})
     for part in ("smoothing", "ball"):
         for wrong in WRONG:  # a rule for noise or a ball that bincp does not know
-            rule = {name: value for name, value in content["rule"].items() if name != "sha256"}
-            rule["certificate"] = {**rule["certificate"], part: wrong}
-            refused({**content, "rule": {**rule, "sha256": checksum(rule)}})
+            certificate = {**content["rule"]["certificate"], part: wrong}
+            refused({**content, "rule": {**content["rule"], "certificate": certificate}})
+    for name in ("score", "model", "input_shape", "input_dtype", "input_range"):
+        for wrong in WRONG:
+            if wrong != content["rule"]["provenance"][name]:
+                provenance = {**content["rule"]["provenance"], name: wrong}
+                forge(path, {**content, "rule": {**content["rule"], "provenance": provenance}})
+                with pytest.raises(ValueError):
+                    RobustRegressor.load(path, mean, **NAMED)
 
 
-def test_a_certificate_that_is_made_of_others_names_no_noise(data, tmp_path):
+def test_a_certificate_that_is_made_of_others_is_refused(data, tmp_path):
     path = tmp_path / "regressor.json"
-    regressor().calibrate(*data).save(path)
-    content = json.loads(path.read_text())
+    regressor(**NAMED).calibrate(*data).save(path)
+    content = json.loads(path.read_bytes())
+    del content["sha256"]
     step = bincp.certify(Gaussian(0.5), L2(0.05))
-    rule = {**content["rule"], "certificate": compose(step, step).describe()}
-    for part in (rule, content):
-        del part["sha256"]
-    content["rule"] = {**rule, "sha256": checksum(rule)}
-    path.write_text(json.dumps({**content, "sha256": checksum(content)}))
-    with pytest.raises(ValueError, match=r"regressor\.json: `smoothing` and `ball` must be given"):
-        RobustRegressor.load(path, mean)
+    content["rule"]["certificate"] = compose(step, step).describe()
+    forge(path, content)
+    with pytest.raises(ValueError, match=r"regressor\.json: must have a certificate that bincp"):
+        RobustRegressor.load(path, mean, **NAMED)
+
+
+# ---- noise of its own ------------------------------------------------------------------------
+
+
+class Recorder:
+    """A model that keeps the noise that inputs of zeros get."""
+
+    def __init__(self):
+        self.rows = []
+
+    def __call__(self, x):
+        self.rows.append(x[:, 0].numpy().copy())
+        return x.mean(1)
+
+    def taken(self):
+        rows, self.rows = np.concatenate(self.rows), []
+        return rows
+
+
+def recorded(**options):
+    model = Recorder()
+    ours = regressor(model, **options).calibrate(ZEROS, np.linspace(0, 1, len(ZEROS)))
+    model.taken()
+    return ours, model
+
+
+ZEROS = np.zeros((40, D), np.float32)
+COPIES = [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_copies_have_noise_of_their_own_or_refuse(copied):
+    free, _ = recorded(seed=None)
+    other = copied(free)
+    rows = [shown(one, 3) for one in (free, other, free, other)]
+    assert len(np.unique(np.concatenate(rows))) == 4 * 3 * 16
+    ours, _ = recorded(seed=5)
+    ours.predict(ZEROS[:3])
+    stale = copied(ours)
+    for call in (stale.predict, stale.predict_iter):
+        with pytest.raises(RuntimeError, match="regressor with `seed` must not draw in a copy"):
+            call(ZEROS)
+    with pytest.raises(RuntimeError, match=r"call reseed\(\)"):
+        copied(stale).predict(ZEROS)
+    np.testing.assert_array_equal(shown(stale.reseed(5, first_id=100), 2), noise([100, 101]))
+    np.testing.assert_array_equal(shown(ours, 2), noise([3, 4]))
+
+
+def shown(ours, n):
+    """Return the noise of a prediction for n inputs of zeros."""
+    recorder = ours.model.models[0]
+    recorder.rows = []
+    ours.predict(ZEROS[:n])
+    return recorder.taken()
+
+
+def noise(ids, seed=5):
+    """Return the first coordinates of the noise of test inputs of zeros."""
+    zeros = np.zeros((len(ids), D), np.float32)
+    return draw(Gaussian(0.5), zeros, 16, phase="test", indices=ids, seed=seed)[:, :, 0].ravel()
+
+
+def test_a_clone_has_noise_of_its_own_unless_a_seed_is_given():
+    clone = pytest.importorskip("sklearn.base").clone
+    ours, model = recorded(seed=None)
+    other = clone(ours).calibrate(ZEROS, np.linspace(0, 1, len(ZEROS)))
+    model.taken()
+    for one in (ours, other):
+        one.predict(ZEROS[:3])
+    assert len(np.unique(model.taken())) == 2 * 3 * 16
+    seeded, _ = recorded(seed=5)
+    other = clone(seeded)
+    with pytest.raises(bincp.NotCalibratedError):
+        other.predict(ZEROS)
+    with pytest.raises(RuntimeError, match="must not draw in a copy or clone"):
+        other.calibrate(ZEROS, np.linspace(0, 1, len(ZEROS)))
+
+
+def test_a_change_of_parameters_hands_out_no_id_twice():
+    ours, model = recorded(seed=5)
+    ours.predict(ZEROS[:3])
+    ours.set_params(alpha="0.3").calibrate(ZEROS, np.linspace(0, 1, len(ZEROS)))
+    model.taken()
+    ours.predict(ZEROS[:2])
+    np.testing.assert_array_equal(model.taken(), noise([3, 4]))
+
+
+def refusal(call):
+    """Return how the message of a RuntimeError begins, None where there is none."""
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error).partition(" must ")[0]
+
+
+SECOND = {None: None, 5: "a regressor with `seed`"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("seed", [None, 5])
+def test_a_forked_process_never_draws_the_noise_of_its_parent(seed):
+    ours, model = recorded(seed=seed)
+    stream = ours.predict_iter(iter([ZEROS[:2]] * 3))
+    next(stream)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            model.taken()
+            refused = [refusal(lambda: next(stream)), refusal(lambda: ours.predict(ZEROS[:2]))]
+            if refused == ["an iteration that was begun before a fork", SECOND[seed]]:
+                ours.reseed().predict(ZEROS[:2])
+                os.write(writer, model.taken()[-32:].tobytes())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as stream_of_child:
+        theirs = np.frombuffer(stream_of_child.read(), np.float32)
+    assert theirs.size == 32
+    next(stream)
+    ours.predict(ZEROS[:2])
+    assert not np.isin(theirs, model.taken()).any()
+
+
+def test_threads_with_streams_get_ids_of_their_own():
+    ours, model = recorded(seed=5)
+    gate = threading.Barrier(4)
+
+    def run(_):
+        gate.wait()
+        return [len(sets) for sets in ours.predict_iter(iter([ZEROS[:3]] * 5))]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run, range(4))) == [[3] * 5] * 4
+    expected = np.sort(noise(range(4 * 5 * 3)))
+    np.testing.assert_array_equal(np.sort(model.taken()), expected)
+
+
+def test_streams_and_arrays_have_the_same_sets(data):
+    x, y = data
+
+    def fitted():
+        return regressor(seed=5, batch_size=16).calibrate(x[:100], y[:100])
+
+    whole = fitted().predict(x[100:])
+    pairs = torch.utils.data.TensorDataset(torch.from_numpy(x[100:]), torch.from_numpy(y[100:]))
+    for source, options in (
+        ([(x[100:107], y[100:107]), (x[107:], y[107:])], {}),
+        (pairs, {}),
+        (torch.utils.data.DataLoader(pairs, batch_size=9), {}),
+        (({"x": part} for part in (x[100:120], x[120:])), {"key": "x"}),
+    ):
+        assert same(fitted().predict(source, **options), whole)
+    parts = list(fitted().predict_iter(x[100:]))
+    assert [len(part) for part in parts] == [16, 16, 16, 2]
+    assert [part.tolist() for sets in parts for part in sets] == [p.tolist() for p in whole]
+    by_items = regressor(seed=5).calibrate(
+        torch.utils.data.TensorDataset(torch.from_numpy(x[:100]), torch.from_numpy(y[:100]))
+    )
+    assert by_items.rule.tau_ == fitted().rule.tau_
+    hulls = [len(sets) for sets in fitted().predict_iter(x[100:], hulls=True)]
+    assert hulls == [16, 16, 16, 2]
+
+
+def test_a_seed_is_written_on_request_only(data, tmp_path):
+    x, _ = data
+    ours = regressor(seed=987654321, **NAMED).calibrate(*data)
+    ours.save(tmp_path / "a.json")
+    assert "987654321" not in (tmp_path / "a.json").read_text()
+    ours.predict(x[:7])
+    ours.save(tmp_path / "b.json", with_seed=True)
+    later = ours.predict(x[:7])
+    with pytest.raises(ValueError, match=r"holds a seed: give first_id= .*at least 150"):
+        RobustRegressor.load(tmp_path / "b.json", mean, **NAMED)
+    loaded = RobustRegressor.load(tmp_path / "b.json", mean, first_id=150, **NAMED)
+    assert not same(loaded.predict(x[:7]), later)
+    assert same(loaded.predict(x[:7]), ours.reseed(987654321, first_id=157).predict(x[:7]))
 
 
 def test_a_given_rule_is_checked(data):
@@ -378,6 +621,24 @@ def test_a_given_rule_is_checked(data):
         RobustRegressor(mean, Gaussian(0.5), L2(0.1), n_samples=3)
 
 
+class Items:
+    """A dataset."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, i):
+        return self.items[i]
+
+
+def test_schemes_of_graphs_are_refused():
+    with pytest.raises(TypeError, match="`smoothing` must not be a scheme of graphs"):
+        regressor(smoothing=GraphFlip(9, D, attributes=SparseFlip(0.01, 0.6)), ball=Flips(1, 1))
+
+
 def test_bad_calls_are_refused(data):
     x, y = data
     ours = regressor()
@@ -389,17 +650,23 @@ def test_bad_calls_are_refused(data):
         ((x, np.full(150, np.nan)), {}, ValueError, "`y` must be finite, got nan"),
         ((x, y[:9]), {}, ValueError, r"`y` must have shape \(150,\), got \(9,\)"),
         ((x,), {}, TypeError, "`y` must be given with an array"),
-        (([],), {}, ValueError, "at least one calibration input"),
+        (([],), {}, ValueError, "at least one input"),
+        ((iter([]),), {}, ValueError, "at least one calibration input"),
         (([(x,)],), {}, ValueError, "must yield pairs"),
+        (([(x, y[:9])],), {}, ValueError, "one label for each input of a batch"),
+        ((Items([(x[0], [1.0])]),), {}, ValueError, r"`y` must be one number an input"),
         (([(x, y)],), {"indices": range(151)}, ValueError, r"`indices` must have shape \(150,\)"),
         ((x, y), {"indices": [0] * 150}, ValueError, "indices"),
     ]
     for arguments, options, error, message in cases:
         with pytest.raises(error, match=message):
             ours.calibrate(*arguments, **options)
-    mixed = [(x, y), (x.astype(np.float64), y)]
-    with pytest.raises(ValueError, match="one dtype, got float32 and float64"):
-        ours.calibrate(mixed)
+    with pytest.raises(ValueError, match="must yield inputs of one shape and dtype"):
+        ours.calibrate([(x, y), (x.astype(np.float64), y)])
+    widths = iter([torch.float32] * 10 + [torch.float64] * 99)
+    changing = regressor(lambda rows: rows.mean(1).to(next(widths)))
+    with pytest.raises(ValueError, match="dtype float32 as before, got float64"):
+        changing.calibrate([(x, y), (x, y)])
     ours.calibrate(x, y)
     with pytest.raises(ValueError, match="`model` must not give NaN"):
         regressor(lambda rows: rows.mean(1) * np.nan).calibrate(x, y)

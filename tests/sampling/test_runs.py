@@ -1,6 +1,7 @@
 """Runs on disk: equal bytes whatever happens, and refusals that change nothing."""
 
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -745,6 +746,50 @@ class TestStreams:
                 bincp.sampling.run(tmp_path / "run", MODEL, loader, NOISE, M, phase="test")
         assert not (tmp_path / "run").exists()
 
+    @pytest.mark.parametrize("parts", [None, 3, 14])
+    def test_streams_are_verified_as_they_come(self, tmp_path, parts):
+        """Against runs of a stream, and of an array whose parts share ids or not."""
+        if parts is None:
+            run = self.sample(tmp_path / "run", self.batches(3))
+        else:
+            run = sample(tmp_path / "run", parts=parts, batch_size=2)
+        for ends in ((), (1, 2, 9), (0, 13), range(1, N)):
+            run.verify(self.batches(*ends))
+        run.verify(iter([{"a": X[:5], "b": Y[:5]}, {"a": X[5:], "b": Y[5:]}]), key=("a", "b"))
+        for at in (0, 6, N - 1):
+            other, labels = X.clone(), Y.copy()
+            other[at, 1] += 1
+            labels[at] += 1
+            for x, y in ((other, Y), (X, labels)):
+                with pytest.raises(ValueError, match=f"another one at position {at}$"):
+                    run.verify(iter([(x[:5], y[:5]), (x[5:], y[5:])]))
+        with pytest.raises(ValueError, match=r"another one at position 0$"):
+            run.verify(iter([X]))  # without labels
+        for n in (1, 12, 13):
+            with pytest.raises(ValueError, match=f"`x` must yield 14 inputs, got {n}$"):
+                run.verify(iter([(X[:n], Y[:n])]))
+        for more in (1, 20):
+            with pytest.raises(ValueError, match=r"`x` must yield 14 inputs, got more$"):
+                run.verify(itertools.chain(self.batches(5), [(X[:more], Y[:more])] * more))
+        endless = itertools.chain(self.batches(5), itertools.repeat((X[:1], Y[:1])))
+        with pytest.raises(ValueError, match="got more"):
+            run.verify(endless)
+        with pytest.raises(TypeError, match="`labels` must be given with an array"):
+            run.verify(iter([X]), Y)
+        with pytest.raises(ValueError, match="at least one batch"):
+            run.verify(iter([]))
+        next(run.path.glob("00000*.npz")).unlink()
+        with pytest.raises(FileNotFoundError, match="are missing"):
+            run.verify(self.batches())
+
+    def test_arrays_and_tensors_of_one_dtype_are_one_stream(self, tmp_path):
+        batches = [(X[:5], Y[:5]), (X[5:].numpy(), torch.from_numpy(Y[5:]))]
+        run = self.sample(tmp_path / "run", batches)
+        assert files(run.path) == files(self.sample(tmp_path / "other", self.batches(3)).path)
+        options = {"phase": "test", "seed": 1}
+        found = sample_scores(coordinates, iter(batches), NOISE, M, **options)
+        assert np.array_equal(found, sample_scores(coordinates, X, NOISE, M, **options))
+
     def test_what_cannot_be_a_stream_is_refused(self, tmp_path):
         for x, options, error in (
             (self.batches(), {"shard": (0, 2)}, "to be shared by 2 workers"),
@@ -752,7 +797,9 @@ class TestStreams:
             (iter([]), {}, "at least one batch"),
             (iter([X[:4], X[4:8].double()]), {"keep": "scores"}, "of one shape and dtype"),
             (iter([X[0]]), {}, "batches of shape"),
-            (iter([(X[:2], Y[:3])]), {}, "`labels` must have shape"),
+            (iter([(X[:2], Y[:3])]), {}, "one label for each input of a batch, .* in batch 0"),
+            (iter([(X[:2], Y[:2]), X[2:4]]), {}, "labels for all inputs or none, .* position 2"),
+            (iter([X[:2], X[2:4, :3]]), {}, r"got \(3,\), float32 at position 2 after \(4,\)"),
         ):
             with pytest.raises(ValueError, match=error):
                 sample(tmp_path / "run", x=x, labels=None, **{"parts": None, **options})

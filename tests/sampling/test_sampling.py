@@ -361,11 +361,11 @@ class TestMemory:
 
     def test_progress_bar_is_optional(self, capsys):
         pytest.importorskip("tqdm")
-        for progress in (False, True):
+        for progress in (None, False, True):
             sample_scores(
                 first_coordinates, inputs(), Gaussian(1.0), 4, phase="test", progress=progress
             )
-            assert ("test" in capsys.readouterr().err) is progress
+            assert ("test" in capsys.readouterr().err) is (progress is True)
 
 
 ARGUMENTS = {
@@ -409,7 +409,7 @@ class TestBadInput:
             ({"seed": -1}, ValueError, "`seed` must be in"),
             ({"device": "gpu"}, ValueError, "`device` must be a torch device .*, got 'gpu'"),
             ({"device": 1.0}, TypeError, "`device` must be a torch.device or a str, got 1.0"),
-            ({"progress": 1}, TypeError, "`progress` must be a bool, got 1"),
+            ({"progress": 1}, TypeError, "`progress` must be True, False or None, got 1"),
         ],
     )
     def test_arguments(self, function, change, error, message):

@@ -102,9 +102,16 @@ class TestSeeds:
         ours = fitted(seed=5)
         ours.predict(X[:3])
         other = copied(ours)
-        for call in (lambda: other.predict(X), lambda: other.predict_iter(X)):
-            with pytest.raises(RuntimeError, match=r"must not predict in a copy.* call reseed\(\)"):
+        calls = (
+            lambda: other.predict(X),
+            lambda: other.predict_iter(X),
+            lambda: other.calibrate(X, Y),
+        )
+        for call in calls:
+            with pytest.raises(RuntimeError, match=r"must not draw in a copy.* call reseed\(\)"):
                 call()
+        with pytest.raises(ValueError, match=r"`first_id` must be beyond .* \(at least 60\)"):
+            other.reseed(5)
         assert other.reseed() is other
         assert other.predict(X).seed not in (5, other.predict(X).seed)
         assert other.reseed(5, first_id=1000).predict(X[:2]).ids.tolist() == [1000, 1001]
@@ -123,6 +130,34 @@ class TestSeeds:
         assert (found.seed, found.ids.tolist()) == (7, [10, 11])
         found = ours.set_params(seed=8).calibrate(X, Y).predict(X[:2])
         assert (found.seed, found.ids.tolist()) == (8, [0, 1])
+        found = ours.set_params(seed=7).calibrate(X, Y).predict(X[:2])
+        assert (found.seed, found.ids.tolist()) == (7, [12, 13])
+        assert ours.reseed(8).predict(X[:2]).ids.tolist() == [2, 3]
+
+    def test_a_seed_that_comes_back_goes_on(self):
+        ours = fitted(seed=5)
+        ours.predict(X[:3])
+        stream = ours.predict_iter(iter([X[:2]] * 2))
+        next(stream)
+        assert ours.reseed(6).predict(X[:2]).ids.tolist() == [0, 1]
+        assert ours.reseed(5).predict(X[:2]).ids.tolist() == [5, 6]
+        assert next(stream).ids.tolist() == [7, 8]
+        with pytest.raises(ValueError, match=r"`first_id` must be in \[60, .* got 59"):
+            ours.reseed(5, first_id=59)  # 60 calibration points have ids
+        assert ours.reseed(5, first_id=60).predict(X[:2]).ids.tolist() == [60, 61]
+
+    def test_a_stream_that_begins_after_its_seed_was_replaced_shares_none(self):
+        ours = fitted()
+        late = ours.reseed(5).predict_iter(iter([X[:2]]))
+        assert ours.reseed(5).predict(X[:2]).ids.tolist() == [0, 1]
+        assert next(late).ids.tolist() == [2, 3]
+
+    def test_a_saved_seed_goes_on_beyond_the_ids_of_both_phases(self, tmp_path):
+        fitted(seed=5).save(tmp_path / "a.json", with_seed=True)  # 60 calibration points
+        with pytest.raises(ValueError, match="at least 60"):
+            RobustClassifier.load(tmp_path / "a.json", network())
+        with pytest.raises(ValueError, match=r"`first_id` must be in \[60"):
+            RobustClassifier.load(tmp_path / "a.json", network(), first_id=59)
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     @pytest.mark.parametrize("seed", [None, 5])
@@ -224,7 +259,8 @@ HELD = textwrap.dedent("""
     import os, signal, threading
     import numpy as np, torch
     from bincp.balls import L2
-    from bincp.sampling import RobustClassifier, _modes, _seeds
+    from bincp.noise import _seeds
+    from bincp.sampling import RobustClassifier, _modes
     from bincp.smoothing import Gaussian
 
     torch.set_num_threads(1)
@@ -503,7 +539,10 @@ class TestRange:
             if fits:
                 call()
                 continue
-            with pytest.raises(ValueError, match=r"declared input_range \(0, 1\), give or take"):
+            message = r"declared input_range \(0, 1\), give or take"
+            if np.isnan(x):
+                message = r"`x` must be finite, got nan in input 1 at index \(2,\)"
+            with pytest.raises(ValueError, match=message):
                 call()
             assert ours._seeds.next_id("test") == first
 
@@ -955,11 +994,11 @@ class TestFiles:
         if os.name == "posix":
             assert (tmp_path / "b.json").stat().st_mode & 0o777 == 0o600
         later = ours.predict(X[:7])
-        with pytest.raises(ValueError, match=r"holds a seed: give first_id= .*at least 7.*, got n"):
+        with pytest.raises(ValueError, match=r"holds a seed: give first_id= .*least 60.*, got n"):
             load(tmp_path / "b.json", net)
-        with pytest.raises(ValueError, match=r"`first_id` must be in .*, got 6"):
-            load(tmp_path / "b.json", net, first_id=6)
-        restored = load(tmp_path / "b.json", net, first_id=14).predict(X[:7])
+        with pytest.raises(ValueError, match=r"`first_id` must be in .*, got 59"):
+            load(tmp_path / "b.json", net, first_id=59)
+        restored = load(tmp_path / "b.json", net, first_id=60).predict(X[:7])
         assert restored.seed == 987654321
         taken = np.concatenate([one.ids for one in (first, later, restored)])
         assert len(np.unique(taken)) == 21

@@ -3,8 +3,10 @@
 import csv
 import dataclasses
 import gzip
+import re
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ import_benchmarks()
 from benchmarks.paper import (  # noqa: E402
     __main__,
     methods,
+    page,
     published,
     report,
     runs,
@@ -33,6 +36,7 @@ from benchmarks.paper import (  # noqa: E402
 )
 from benchmarks.paper.samples import Samples, of_logits  # noqa: E402
 from benchmarks.paper.splits import Outcome, Splits  # noqa: E402
+from benchmarks.paper.stored import read_all  # noqa: E402
 from benchmarks.study import data, scores  # noqa: E402
 
 N_TRAIN, N_HELD_OUT, SIZE = 150, 300, 8
@@ -277,11 +281,60 @@ def arguments(folder, *more):
     return ["mnist", "--cache", f"{folder}/cache", "--out", f"{folder}/out", *more]
 
 
+def assert_pages_hold_what_they_link(folder):
+    """Pages link to files that are there, and no picture is left without a page."""
+    linked = set()
+    for path in folder.glob("*.md"):
+        links = re.findall(r"\]\(([^)]*)\)", path.read_text())
+        linked |= set(links)
+        for link in links:
+            if link != "README.md":
+                assert (folder / link).exists(), (path.name, link)
+    drawn = {f"plots/{path.name}" for path in (folder / "plots").iterdir()}
+    assert drawn <= linked
+
+
+REPORTS = Path(report.__file__).parent
+
+
+def test_the_page_is_that_of_the_stored_results():
+    stored = read_all(REPORTS)
+    assert [one.name for one in stored] == ["cifar10", "mnist", "cora-ml"]
+    assert (REPORTS / "RESULTS.md").read_text() == page.page(stored)
+    assert_pages_hold_what_they_link(REPORTS)
+    assert len((REPORTS / "RESULTS.md").read_text().splitlines()) < 60
+
+
+@pytest.mark.parametrize("name", ["cifar10", "mnist", "cora-ml"])
+def test_stored_results_are_those_of_the_tables(name):
+    """Pictures are drawn from the CSV file: what it says of m is what the long tables say."""
+    (stored,) = (one for one in read_all(REPORTS) if one.name == name)
+    text = (REPORTS / f"{name}.md").read_text()
+    n_cells = 0
+    for setting in stored.settings:
+        known = {(p.radius, p.method, p.m): p for p in stored.of("samples", setting=setting)}
+        section = text.split(f"### {setting}: set size against samples m\n")[1].split("\n###")[0]
+        for block in section.split("Radius ")[1:]:
+            radius, lines = block.split(":\n", 1)[0], block.splitlines()[2:]
+            m, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line)
+            for method, *cells in rows[1:]:
+                for number, cell in zip(m[1:], cells, strict=True):
+                    point = known.get((radius, method.split(" (*")[0], int(number)))
+                    if point is None:
+                        assert cell == "-"
+                        continue
+                    size, covered = re.fullmatch(r"(\S+) \((\S+)%\)", cell).groups()
+                    assert abs(float(size) - point.size) < 0.00501  # both are rounded
+                    assert abs(float(covered) - 100 * point.covered) < 0.0501
+                    n_cells += 1
+    assert n_cells == len(stored.of("samples")) > 300
+
+
 @pytest.mark.slow
 def test_from_data_to_report_and_again_from_the_cache(tiny, monkeypatch):
     command = arguments(tiny, "--data", str(tiny), "--splits", "3", "--threads", "1")
     __main__.main(command)
-    text = (tiny / "out" / "RESULTS.md").read_text()
+    text = (tiny / "out" / "mnist.md").read_text()
     for wanted in (
         "Who has the smaller sets",
         "BinCP, mixture",
@@ -294,8 +347,10 @@ def test_from_data_to_report_and_again_from_the_cache(tiny, monkeypatch):
         "accuracy",
     ):
         assert wanted in text
-    for picture in ("radius", "samples", "coverage", "points", "bounds", "attack"):
-        assert (tiny / "out" / "plots" / f"toy-0.25-{picture}.png").stat().st_size > 1000
+    assert_pages_hold_what_they_link(tiny / "out")
+    assert {path.stem for path in (tiny / "out" / "plots").iterdir()} == {
+        *("samples", "toy-0.25", "toy-0.25-bounds", "mnist-attack", "mnist-runtime")
+    }
     with (tiny / "out" / "mnist.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert tuple(lines[0]) == runs.COLUMNS
@@ -583,7 +638,7 @@ class TestPublished:
         options = ("--weights", f"{tmp_path}/weights.pt", "--sigma", "0.5", "--splits", "2")
         __main__.main(["cifar10", *arguments(tmp_path, "--data", str(tmp_path), *options)[1:]])
         text = (tmp_path / "out" / "RESULTS.md").read_text()
-        assert "## cifar10-resnet110-0.5" in text
+        assert "[cifar10-resnet110-0.5](cifar10-resnet110-0.5.md)" in text
         assert "BinCP, mixture" in text
 
     def test_imagenet_folder(self, tmp_path):

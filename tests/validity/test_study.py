@@ -4,7 +4,9 @@ import dataclasses
 import gzip
 import io
 import json
+import re
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,9 +25,10 @@ from support import import_benchmarks  # noqa: E402
 import_benchmarks()
 
 from benchmarks import risk  # noqa: E402
-from benchmarks.study import data, departures, evaluation, networks, scores  # noqa: E402
+from benchmarks.study import attacked, data, departures, evaluation, networks, scores  # noqa: E402
 
 N_NODES, N_ATTRIBUTES = 60, 40
+REPORTS = Path(scores.__file__).parent
 
 
 def images(n_train=512, n_held_out=40, size=8):
@@ -292,13 +295,40 @@ def test_report_on_a_small_cache(toy):
     from benchmarks.study import report
 
     cache = toy[0]
-    report.main(["--cache", str(cache), "--splits", "2", "--out", str(cache / "out.md")])
-    text = (cache / "out.md").read_text()
+    report.main(["--cache", str(cache), "--splits", "2", "--out", str(cache / "out")])
+    text = (cache / "out" / "TABLES.md").read_text()
     assert "| mixture, early | 64 | 32 |" in text
     assert "0.900 smoothed" in text
     assert "1024" not in text  # draws that the cache lacks
-    with Image.open(cache / "plots" / "passes.png") as picture:
+    with Image.open(cache / "out" / "plots" / "passes.png") as picture:
         assert picture.size[0] > 400
+
+    stored = json.loads((cache / "out" / "sizes.json").read_text())
+    (problem,) = stored["problems"]
+    size, passes = {}, {}
+    for row in problem["rows"]:
+        if row["m_test"] in (1, 16, 64):
+            key = row["method"], row["m"], row["m_test"]
+            size[key], passes[key] = row["size"][1], row["passes"][1]
+    one, paper = size["RCP1", 1, 1], size["Clopper-Pearson, paper", 64, 64]
+    own = ("mixture, early", 64, 16)
+    shown = [f"{one:.2f} @ 1", f"{paper:.2f} @ 64", f"{size[own]:.2f} @ {passes[own]:.1f}"]
+    page = (cache / "out" / "RESULTS.md").read_text()
+    assert all(f"| {cell} |" in page for cell in shown)
+    assert f"than the paper's rule on {int(size[own] < paper)} of 1 tasks" in page
+    assert f"for {64 / passes[own]:.0f} to {64 / passes[own]:.0f} times fewer" in page
+    assert len(page.splitlines()) < 40
+    for link in re.findall(r"\]\(([^)]*)\)", page):
+        assert (cache / "out" / link).exists() or (REPORTS / link).exists(), link
+
+
+def test_stored_figures_are_those_of_the_pages():
+    """The picture, the page and the tables of the study are made of `sizes.json`."""
+    from benchmarks.study import report
+
+    stored = json.loads((REPORTS / "sizes.json").read_text())
+    assert (REPORTS / "RESULTS.md").read_text() == report.page(stored)
+    assert (REPORTS / "TABLES.md").read_text() == report.tables(stored)
 
 
 def test_early_on_a_small_cache(toy, monkeypatch):
@@ -357,26 +387,110 @@ def test_ratio_of_paired_splits():
 # ---- evasion, poison and shift -----------------------------------------------------------------
 
 
-def test_the_table_of_departures_has_a_price_and_a_coverage(monkeypatch):
-    """Larger sets for more poison and a larger shift, and the coverage that they are made for."""
+class TestAttackedScores:
+    """Lower for the true label, and those of the clean inputs where the ball is one point."""
+
+    def test_of_images(self):
+        task = scores.ImageTask(IMAGES, images(), dtype=torch.float32)
+        network = task.network()
+        task.train(network, silent)
+        clean, weak, strong = (
+            attacked.attacked_scores(task, network, bincp.balls.L2(r), 12, 16) for r in (0, 0.5, 2)
+        )
+        np.testing.assert_allclose(clean, task.sample(network, "test", silent)[:12], atol=1e-5)
+        means = [one[np.arange(12), task.labels[:12]].mean() for one in (clean, weak, strong)]
+        assert means == sorted(means, reverse=True)
+        assert means[2] < means[0] - 0.05
+
+    def test_of_nodes(self, graph):
+        task = scores.GraphTask(GRAPH, graph)
+        network = task.network()
+        task.train(network, silent)
+        clean, moved = (
+            attacked.attacked_scores(task, network, bincp.balls.Flips(k, k), 12, 32) for k in (0, 4)
+        )
+        own, other = (one[np.arange(12), task.labels].mean() for one in (clean, moved))
+        assert other < own - 0.05
+        assert clean.shape == (12, 2, 32)
+        # Without flips they are those of the task but for the noise: 12 nodes x 32 draws.
+        many = task.sample(network, "test", silent, n_logits=400)
+        smoothed = torch.from_numpy(many).softmax(1).numpy().mean(2)
+        assert np.abs(clean.mean(2) - smoothed).mean() < 0.1
+
+
+@pytest.fixture
+def worlds():
     rng = np.random.default_rng(0)
     labels = rng.integers(3, size=400)
-    centre = 2 * (labels[:, None] == np.arange(3)) + rng.normal(0, 0.7, (400, 3))
+    truth = labels[:, None] == np.arange(3)
+    centre = 2 * truth + rng.normal(0, 0.7, (400, 3))
     test = (centre[..., None] + rng.normal(0, 0.5, (400, 3, 8))).astype(np.float32)
     own = centre[np.arange(400), labels, None]
     true = (own + rng.normal(0, 0.5, (400, 8))).astype(np.float32)
-    for name, value in (("N", 100), ("SAMPLES", 8), ("TEST_SAMPLES", 8)):
+    moved = test - 0.4 * truth[..., None].astype(np.float32)
+    clean, weak, strong = departures.balls_of(IMAGES)
+    found = {clean: test[:150], weak: moved[:150], strong: moved[:150]}
+    known = evaluation.Scores(true, test, labels)
+    return [
+        departures.World(name, IMAGES.smoothing, known, found)
+        for name in ("tiny", "tiny" + departures.GRID)
+    ]
+
+
+@pytest.fixture
+def rows(worlds, monkeypatch):
+    for name, value in (("N", 200), ("SAMPLES", 8), ("TEST_SAMPLES", 8)):
         monkeypatch.setattr(departures, name, value)
-    lines = list(departures.table(IMAGES, evaluation.Scores(true, test, labels), 4))
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[4:]]
-    assert len(rows) == 3 * len(departures.POISONED)
-    for row in rows:
-        sizes = [float(cell.split(",")[0]) for cell in row[2:-1]]
-        coverage = [float(cell.split(",")[1].strip(" %")) for cell in row[2:-1]]
-        assert sizes == sorted(sizes)
-        assert min(coverage) > 85
-    prices = [float(row[2].split(",")[0]) for row in rows[:3]]
-    assert prices[0] < prices[2]
+    return [row for world in worlds for row in departures.rows_of(world, 4)]
+
+
+class TestDepartures:
+    """The table of evasion, poison and shift on scores that are made up."""
+
+    def test_rows(self, worlds, rows):
+        cells = [[cell.strip() for cell in str(row).split("|")[1:-1]] for row in rows]
+        cases = [(row[0], row[1], int(row[2]), float(row[3])) for row in cells]
+        assert len(set(cases)) == 2 * 3 * len(departures.POISONED) * len(departures.SHIFTS)
+        price = {case: float(row[4]) for case, row in zip(cases, cells, strict=True)}
+        for (world, ball, b, rho), size in price.items():
+            assert size >= price[world, ball, 0, rho]
+            assert size >= price[world, ball, b, 0.0]
+        clean, attacked, unprepared = (
+            np.array([float(row[i].strip("%")) for row in cells]) for i in (5, 6, 7)
+        )
+        assert (attacked >= unprepared).all()
+        assert (clean >= attacked).all()
+        assert unprepared.min() < attacked.min()
+        # Where nothing happens, the three are one.
+        first = cases.index(
+            ("tiny", repr(next(iter(worlds[0].attacked))).split(",")[0] + ")", 0, 0)
+        )
+        assert clean[first] == attacked[first] == unprepared[first]
+
+    def test_a_row_by_hand(self, worlds, rows):
+        world, row = worlds[0], rows[-1]
+        assert (row.b, float(row.rho)) == (8, 0.03)
+        pool = np.random.default_rng(3).permutation(250)
+        true = world.scores.calibration[150 + pool[:200]]
+        certificate = bincp.certify(IMAGES.smoothing, row.ball)
+        rule = bincp.BinCP(
+            certificate, alpha="0.1", poisoned=8, shift=bincp.shifts.TotalVariation("0.03")
+        )
+        labels = np.arange(150), world.scores.labels[:150]
+        rule.calibrate(true, n_test_samples=8)
+        sets = rule.predict_set(world.scores.test[:150])
+        np.testing.assert_array_equal(row.sizes[3], sets.sum(axis=1))
+        np.testing.assert_array_equal(row.clean[3], sets[labels])
+        poisoned = np.where(np.median(true, axis=1) <= np.sort(np.median(true, axis=1))[7], 9e9, 0)
+        rule.calibrate(np.maximum(true, poisoned[:, None].astype(np.float32)), n_test_samples=8)
+        np.testing.assert_array_equal(
+            row.attacked[3], rule.predict_set(world.attacked[row.ball])[labels]
+        )
+
+    def test_sizes_of_equal_scores_have_the_quotient_one(self, rows):
+        lines = list(departures.grid_over_float(rows))
+        assert len(lines) == len(rows) / 2
+        assert all(line.endswith("| 1.000 ± 0.000 |") for line in lines)
 
 
 def test_risk_control_by_the_mixture_has_smaller_sets_on_a_multi_label_task(monkeypatch):

@@ -18,9 +18,11 @@ from bincp._core import _operators
 from bincp._core._operators import Operator
 from bincp.balls import CategoricalFlips, Flips
 from bincp.certificates import _ratios
+from bincp.certificates._algebra import product
+from bincp.certificates._certificate import Certificate
 from bincp.certificates._masses import Masses
 from bincp.certificates._ratios import Integers, Regions
-from bincp.certificates._registry import register_built_in
+from bincp.certificates._registry import certify_law, register_built_in
 from bincp.errors import CertificateError
 from bincp.smoothing import CategoricalFlip, GraphFlip, SparseFlip
 
@@ -59,9 +61,17 @@ def categorical_flips(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Ope
 
 
 @register_built_in(smoothing.Joint, balls.Joint, exact=True, masses=_masses)
-def joint(smoothing: smoothing.Joint, ball: balls.Joint) -> Operator:
-    """Fill the sorted products of the regions of the parts (Bojchevski et al. 2020); exact."""
-    return _ratios.operator(joint_regions(smoothing, ball))
+def joint(smoothing: smoothing.Joint, ball: balls.Joint) -> Operator | Certificate:
+    """Fill the sorted products of the regions of the parts (Bojchevski et al. 2020); exact.
+
+    Parts without regions of their own have the certificate of `product`.
+    """
+    if _have_regions(smoothing, ball):
+        return _ratios.operator(joint_regions(smoothing, ball))
+    return product(
+        certify_law(smoothing.adjacency, ball.adjacency),
+        certify_law(smoothing.attributes, ball.attributes),
+    )
 
 
 @register_built_in(GraphFlip, Flips)
@@ -76,7 +86,7 @@ def graph_flips(smoothing: GraphFlip, ball: Flips) -> Operator:
 
 
 @register_built_in(GraphFlip, balls.Joint)
-def graph_joint(scheme: GraphFlip, ball: balls.Joint) -> Operator:
+def graph_joint(scheme: GraphFlip, ball: balls.Joint) -> Operator | Certificate:
     """Fill the sorted products of the regions of both parts; exact."""
     return joint(smoothing.Joint(scheme.adjacency, scheme.attributes), ball)
 
@@ -149,16 +159,17 @@ def joint_regions(smoothing: smoothing.Joint, ball: balls.Joint) -> Regions:
     )
 
 
-def _regions_of(smoothing: Any, ball: Any) -> Regions:
-    make = _WITH_REGIONS.get((type(smoothing), type(ball)))
-    if make is None:
-        known = ", ".join(f"({s.__name__}, {b.__name__})" for s, b in _WITH_REGIONS)
-        raise CertificateError(
-            f"parts of smoothing.Joint and balls.Joint must be pairs of {known}, got "
-            f"({type(smoothing).__name__}, {type(ball).__name__}); bincp.certificates.product "
-            "takes the certificates of any two parts"
+def _have_regions(scheme: Any, ball: Any) -> bool:
+    """Return whether likelihood-ratio regions are known of a pair, and of all parts of a Joint."""
+    if (type(scheme), type(ball)) == (smoothing.Joint, balls.Joint):
+        return _have_regions(scheme.adjacency, ball.adjacency) and _have_regions(
+            scheme.attributes, ball.attributes
         )
-    return make(smoothing, ball)
+    return (type(scheme), type(ball)) in _WITH_REGIONS
+
+
+def _regions_of(smoothing: Any, ball: Any) -> Regions:
+    return _WITH_REGIONS[type(smoothing), type(ball)](smoothing, ball)
 
 
 def _regions_of_categories(smoothing: CategoricalFlip, ball: CategoricalFlips) -> Regions:

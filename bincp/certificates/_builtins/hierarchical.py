@@ -5,7 +5,7 @@ from bincp._core._operators import Operator
 from bincp.balls import Elements, TrainingPoints
 from bincp.certificates._algebra import hierarchical
 from bincp.certificates._certificate import Certificate
-from bincp.certificates._registry import certify, register_built_in
+from bincp.certificates._registry import certify_law, register_built_in
 from bincp.smoothing import Hierarchical, Partition
 from bincp.smoothing._base import READS_NO_LAST_BITS
 
@@ -16,7 +16,7 @@ def hierarchical_elements(smoothing: Hierarchical, ball: Elements) -> Certificat
 
     Continuous noise shows which elements it is on: it never leaves a value as it was.
     """
-    inner = certify(smoothing.inner, ball.within)
+    inner = certify_law(smoothing.inner, ball.within)
     is_continuous = smoothing.inner.assumes() == READS_NO_LAST_BITS
     return hierarchical(inner, smoothing.q, ball.r, shown=is_continuous)
 

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from bincp._utils.arrays import ArrayLike
 from bincp.noise._keys import IntArray
+from bincp.sampling._graphs import Graph, Nodes
 from bincp.sampling._inputs import (
     Key,
     check_key,
@@ -22,6 +23,11 @@ from bincp.sampling._inputs import (
 from bincp.sampling._jobs import check_dense, host_inputs, integers
 
 _PROBES = 16
+
+NO_NODES = (
+    "`x` must hold inputs as arrays for a run on disk, got a graph or nodes of one; sample_scores, "
+    "count_scores, vote_counts and RobustClassifier take nodes"
+)
 
 Digests = npt.NDArray[np.uint8]
 """The SHA-256 of each input with its label (n, 32)."""
@@ -58,6 +64,8 @@ class Data(Protocol):
 def data_of(x: object, labels: ArrayLike | None, key: Key = None) -> Data:
     """Return what reads an array, a tensor, a memory map, a dataset or a loader."""
     check_key(key)
+    if isinstance(x, Nodes | Graph):
+        raise TypeError(NO_NODES)
     if isinstance(x, torch.Tensor | np.ndarray):
         if key is not None:
             raise TypeError(f"`key` must be None with an array of inputs, got {key!r}")
@@ -140,4 +148,4 @@ class _Dataset:
         items = [item_of(self.dataset, i, self.key) for i in range(first, last)]
         check_same_items(items, first)
         inputs = np.stack([one for one, _ in items])
-        return Rows(inputs, item_labels(items) if self.labelled else None)
+        return Rows(inputs, item_labels(items, first) if self.labelled else None)

@@ -190,7 +190,7 @@ class Decisions(Kept):
         tests, tau, n_classes = tests_of(self.rule), self.rule.tau_, identity["n_classes"]
         for first in range(0, len(job.x), grid.inputs):
             own = slice(first, first + grid.inputs)
-            some = replace(job, x=job.x[own], ids=job.ids[own], progress=False)
+            some = replace(job.some(own.start, own.stop), progress=False)
             decided, dtype = _engine.decide(some, tau, tests, n_classes)
             self.check(job.n_samples, dtype, n_classes)
             values["sets"][own], values["counts"][own] = decided.accepted, decided.counts

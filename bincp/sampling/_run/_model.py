@@ -5,19 +5,32 @@ from typing import Any
 
 import torch
 
+from bincp._models._torch_models import Columns
+
+
+def is_comparable(model: Any) -> bool:
+    """Say if a model is a torch module, or several, whose weights can be compared."""
+    return all(isinstance(part, torch.nn.Module) for part in _parts(model))
+
 
 def model_content(model: Any, model_id: object) -> dict[str, Any]:
     """Return the fingerprint of a module, and the id that the owner gives to other models."""
     if model_id is not None and not isinstance(model_id, str):
         raise TypeError(f"`model_id` must be a str, got {model_id!r}")
-    if isinstance(model, torch.nn.Module):
-        return {"fingerprint": fingerprint(model), "id": model_id}
-    if not model_id:
+    modules = [part for part in _parts(model) if isinstance(part, torch.nn.Module)]
+    if not (is_comparable(model) or model_id):
         raise ValueError(
             "`model_id` must name the model and its version where it is no torch module, as its "
             f"weights cannot be compared, got {model_id!r}"
         )
-    return {"fingerprint": None, "id": model_id}
+    found = [fingerprint(module) for module in modules]
+    joined = hashlib.sha256(" ".join(found).encode()).hexdigest() if len(found) > 1 else None
+    return {"fingerprint": joined or next(iter(found), None), "id": model_id}
+
+
+def _parts(model: Any) -> list[Any]:
+    """Return the models whose columns stand side by side, or the one model."""
+    return model.models if isinstance(model, Columns) else [model]
 
 
 def fingerprint(model: torch.nn.Module) -> str:

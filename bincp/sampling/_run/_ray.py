@@ -12,14 +12,14 @@ import numpy as np
 
 from bincp._models import ModelLike
 from bincp._utils.arrays import ArrayLike, as_counts
-from bincp._utils.validation import check_flag, check_integer, check_real
-from bincp.noise._keys import IntArray, Phase, check_seed
+from bincp._utils.validation import check_integer, check_real
+from bincp.noise._keys import IntArray, Phase
 from bincp.sampling._jobs import checked_device, integers
 from bincp.sampling._run import _manifest, _seed
 from bincp.sampling._run._data import Data, Rows, data_of, probe_positions
 from bincp.sampling._run._manifest import Manifest
 from bincp.sampling._run._reading import Run
-from bincp.sampling._run._running import begun, made_folder
+from bincp.sampling._run._running import Start, made_folder
 from bincp.sampling._run._stream import Piece
 from bincp.sampling._run._task import Task
 from bincp.sampling._run._worker import Worker
@@ -126,9 +126,7 @@ def run_on_ray(
     >>> rule.calibrate(points)  # doctest: +SKIP
     """
     pool = _Pool.checked(workers, num_cpus, num_gpus)
-    check_flag("check_inputs", check_inputs)
-    given = None if seed is None else check_seed(seed)
-    wanted = None if parts is None else check_integer("parts", parts, low=1)
+    start = Start.checked(seed, parts, check_inputs)
     source = _source(x, labels, first_id)
     pool.check_room(source)
     task = Task.checked(
@@ -147,11 +145,12 @@ def run_on_ray(
         score_id=score_id,
         device=None,
         progress=False,
+        n_threads=1,
     )
     folder = made_folder(path).resolve()
-    manifest, known = begun(folder, task, given, wanted)
+    manifest, known = start.begin(folder, task)
     place = device or ("cuda" if num_gpus else None)
-    cluster = _Cluster(pool, folder, manifest, task, given, place)
+    cluster = _Cluster(pool, folder, manifest, task, start.seed, place)
     worker = Worker(folder, manifest, task)
     if check_inputs and isinstance(source, _Dataset):
         there = worker.present()

@@ -30,7 +30,7 @@ from bincp.sampling._run._kept import (
 )
 from bincp.sampling._run._manifest import Manifest
 from bincp.sampling._run._parts import Part, read_part
-from bincp.sampling._run._stream import read_end
+from bincp.sampling._run._stream import Piece, read_end, stream_of
 from bincp.sampling._run._worker import check_digests
 
 Array = npt.NDArray[Any]
@@ -236,22 +236,39 @@ class Run:
         Parameters
         ----------
         x, labels, key
-            As in `run`.
+            As in `run`. Inputs without a length are read once, as they come.
 
         Raises
         ------
         ValueError
-            If an input or a label is another one; the message has its position.
+            If an input or a label is another one; the message has its position. If there are
+            more inputs or fewer.
         FileNotFoundError
             If a part is missing.
         """
+        n = 0
+        for row, piece in enumerate(self._pieces_of(x, labels, key)):
+            n = piece.first + len(piece)
+            if n > self.n_inputs:
+                raise ValueError(f"`x` must yield {self.n_inputs} inputs, got more")
+            if n < self._layout.ids[row + 1]:
+                break
+            for number in self._layout.row(row):
+                check_digests(self._part(number), piece.own, piece.first)
+        if n < self.n_inputs:
+            raise ValueError(f"`x` must yield {self.n_inputs} inputs, got {n}")
+
+    def _pieces_of(self, x: Any, labels: Any, key: Key) -> Iterator[Piece]:
+        """Yield the inputs of the parts that share their ids, and what follows them in a stream."""
+        cuts = list(pairwise(self._layout.ids))
+        if (stream := stream_of(x, labels, key)) is not None:
+            yield from stream.pieces(last - first for first, last in cuts)
+            return
         data = data_of(x, labels, key)
         if len(data) != self.n_inputs:
             raise ValueError(f"`x` must hold {self.n_inputs} inputs, got {len(data)}")
-        for number in range(self.n_parts):
-            where = self._layout.rectangle(number)
-            rows = data.rows(where.first_input, where.last_input)
-            check_digests(self._part(number), rows, where.first_input)
+        for first, last in cuts:
+            yield Piece(first, data.rows(first, last))
 
     def blocks(self) -> Iterator[Block]:
         """Yield all draws of some inputs at a time, in the order of their ids."""

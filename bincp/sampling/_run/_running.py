@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,8 @@ def run(
     shard: tuple[int, int] | None = None,
     check_inputs: bool = True,
     device: torch.device | str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
+    n_threads: int = 1,
 ) -> Run:
     """Sample into a folder, or continue there: it may be killed at any moment and started again.
 
@@ -103,7 +104,10 @@ def run(
     check_inputs : bool, optional
         Compare the inputs with those of the parts that are there. False trusts the caller.
     progress : bool, optional
-        Show a progress bar (needs tqdm).
+        Show a progress bar on stderr (needs tqdm). By default there is one after two seconds if
+        stderr is a terminal; True shows it at once and anywhere, False never.
+    n_threads : int, optional
+        As in `sample_scores`; another number may continue the run.
 
     Returns
     -------
@@ -153,11 +157,11 @@ def run(
     ...     rule.predict_set(counts).shape
     (50, 3)
     """
-    check_flag("check_inputs", check_inputs)
-    given = None if seed is None else check_seed(seed)
-    wanted = None if parts is None else check_integer("parts", parts, low=1)
+    start = Start.checked(seed, parts, check_inputs)
     own = shard_of(shard, os.environ)
-    stream = _stream_of(x, labels, key, own, wanted)
+    stream = _stream.stream_of(x, labels, key)
+    if stream is not None:
+        _check_unshared(x, own, parts)
     task = Task.checked(
         model,
         data_of(x, labels, key) if stream is None else stream.first,
@@ -174,11 +178,12 @@ def run(
         score_id=score_id,
         device=device,
         progress=progress,
+        n_threads=n_threads,
     )
     if stream is not None:
         task = replace(task, identity={**task.identity, "n_inputs": None})
     folder = made_folder(path)
-    manifest, known = begun(folder, task, given, wanted)
+    manifest, known = start.begin(folder, task)
     if stream is not None:
         return Run(folder, _stream.make(folder, manifest, task, stream, known, check_inputs))
     worker = Worker(folder, manifest, task)
@@ -196,23 +201,14 @@ def run(
     return result
 
 
-def _stream_of(
-    x: Any, labels: object, key: Key, shard: tuple[int, int], parts: int | None
-) -> _stream.Stream | None:
-    """Return inputs without a length, None for others."""
-    if not _stream.is_stream(x):
-        return None
-    if labels is not None:
-        raise TypeError(
-            f"`labels` must be given with an array of inputs only, got them with {type(x).__name__}"
-        )
+def _check_unshared(x: Any, shard: tuple[int, int], parts: int | None) -> None:
+    """Refuse to share or to cut inputs without a length."""
     if shard != (0, 1):
         raise ValueError(
             f"`x` must have a length to be shared by {shard[1]} workers, got {type(x).__name__}"
         )
     if parts is not None:
         raise ValueError(f"`parts` must be None where `x` has no length, got {parts}")
-    return _stream.Stream.of(x, key)
 
 
 def made_folder(path: object) -> Path:
@@ -226,21 +222,35 @@ def made_folder(path: object) -> Path:
     return folder
 
 
-def begun(
-    folder: Path, task: Task, seed: int | None, parts: int | None
-) -> tuple[Manifest, int | None]:
-    """Return the manifest and the seed of the run that there is, or of a new one."""
-    if not (folder / _manifest.NAME).exists():
-        known = _seed.agreed_seed(folder, seed)
-        identity = {**task.identity, **task.one_pass(known)}
-        identity["seed"] = _seed.commitment(known, identity)
-        layout = _cut(task, identity, parts)
-        manifest = Manifest.begin(folder, identity, layout)
-        check_same(folder, manifest.identity, identity)
-        return manifest, known
-    manifest = Manifest.read(folder)
-    check_same(folder, manifest.identity, task.identity)
-    return manifest, _seed.known_seed(folder, seed, manifest.identity)
+@dataclass(frozen=True)
+class Start:
+    """How a run is begun or continued, by `run` and by `run_on_ray`."""
+
+    seed: int | None
+    parts: int | None
+
+    @classmethod
+    def checked(cls, seed: Any, parts: Any, check_inputs: Any) -> "Start":
+        """Check the arguments that do not depend on the inputs."""
+        check_flag("check_inputs", check_inputs)
+        return cls(
+            None if seed is None else check_seed(seed),
+            None if parts is None else check_integer("parts", parts, low=1),
+        )
+
+    def begin(self, folder: Path, task: Task) -> tuple[Manifest, int | None]:
+        """Return the manifest and the seed of the run that there is, or of a new one."""
+        if not (folder / _manifest.NAME).exists():
+            known = _seed.agreed_seed(folder, self.seed)
+            identity = {**task.identity, **task.one_pass(known)}
+            identity["seed"] = _seed.commitment(known, identity)
+            layout = _cut(task, identity, self.parts)
+            manifest = Manifest.begin(folder, identity, layout)
+            check_same(folder, manifest.identity, identity)
+            return manifest, known
+        manifest = Manifest.read(folder)
+        check_same(folder, manifest.identity, task.identity)
+        return manifest, _seed.known_seed(folder, self.seed, manifest.identity)
 
 
 def _cut(task: Task, identity: dict[str, Any], parts: int | None) -> Layout:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,11 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from bincp.sampling._inputs import Key, check_key, source_of, taken
-from bincp.sampling._jobs import host_inputs, integers
-from bincp.sampling._run._data import Rows
+from bincp.sampling import _inputs
+from bincp.sampling._graphs import Nodes
+from bincp.sampling._inputs import Key
+from bincp.sampling._jobs import host_inputs
+from bincp.sampling._run._data import NO_NODES, Rows
 from bincp.sampling._run._layout import Layout
 from bincp.sampling._run._manifest import Manifest
 from bincp.sampling._run._parts import DamagedError, Part, read_part, write_part
@@ -59,25 +61,30 @@ class Stream:
 
     @classmethod
     def of(cls, x: Iterable[Any], key: Key = None) -> "Stream":
-        batches = _checked(source_of(x), check_key(key))
+        source = _inputs.source_of(x)
+        batches = _rows_of(_inputs.batches_of(source, _inputs.check_key(key)))
         first = next(batches, None)
         if first is None:
             raise ValueError("`x` must yield at least one batch, got none")
         one = Piece(0, Piece(0, first).rows(0, 1))
         return cls(one, chain([first], batches))
 
-    def pieces(self, step: int) -> Iterator[Piece]:
-        """Yield so many inputs at a time, at last fewer."""
-        first, held = 0, 0
+    def pieces(self, sizes: Iterable[int]) -> Iterator[Piece]:
+        """Yield so many inputs at a time, at last fewer, or what follows all sizes."""
+        first, held, wanted = 0, 0, iter(sizes)
         buffer: list[Rows] = []
+        size = next(wanted, None)
         for batch in self.batches:
             buffer.append(batch)
             held += len(batch.inputs)
-            while held >= step:
+            while size is not None and held >= size:
                 joined = Piece(0, _joined(buffer))
-                yield Piece(first, joined.rows(0, step))
-                buffer = [joined.rows(step, held)]
-                first, held = first + step, held - step
+                yield Piece(first, joined.rows(0, size))
+                buffer = [joined.rows(size, held)]
+                first, held = first + size, held - size
+                size = next(wanted, None)
+            if size is None and held:
+                break
         if held:
             yield Piece(first, _joined(buffer))
 
@@ -88,6 +95,17 @@ def is_stream(x: object) -> bool:
         return isinstance(x.dataset, IterableDataset)
     known = (torch.Tensor, np.ndarray, IterableDataset)
     return isinstance(x, Iterable) and not isinstance(x, known) and not hasattr(x, "__len__")
+
+
+def stream_of(x: Any, labels: object, key: Key) -> Stream | None:
+    """Return inputs without a length, None for others."""
+    if not is_stream(x):
+        return None
+    if labels is not None:
+        raise TypeError(
+            f"`labels` must be given with an array of inputs only, got them with {type(x).__name__}"
+        )
+    return Stream.of(x, key)
 
 
 def step_of(task: Task, n_classes: int, dtype: str) -> int:
@@ -105,7 +123,7 @@ def make(
     """Make the parts that are not there, and return the manifest with the number of inputs."""
     step, known, n = manifest.layout.step, _usable_number(folder, manifest), 0
     assert step is not None
-    for number, piece in enumerate(stream.pieces(step)):
+    for number, piece in enumerate(stream.pieces(repeat(step))):
         n = piece.first + len(piece)
         if known is not None and n > known:
             raise ValueError(f"`x` must yield the {known} inputs of the run {folder}, got more")
@@ -183,31 +201,16 @@ def _end(folder: Path, manifest: Manifest, n: int) -> None:
     publish(folder / END, partial(write_part, part=part), is_complete)
 
 
-def _checked(x: Iterable[Any], key: Key) -> Iterator[Rows]:
-    """Yield batches whose inputs have one shape and dtype, all with labels or all without."""
-    usual: tuple[Any, ...] | None = None
-    for batch in x:
-        given, labels = taken(batch, key)
+def _rows_of(batches: Iterable[_inputs.Piece]) -> Iterator[Rows]:
+    """Yield batches as arrays of their own, but for those that are empty."""
+    for given, labels in batches:
+        if isinstance(given, Nodes):
+            raise TypeError(NO_NODES)
         inputs = host_inputs(given)
         if inputs.ndim < 2:
             raise ValueError(f"`x` must yield batches of shape (b, ...), got {inputs.shape}")
-        y = None if labels is None else integers("labels", labels)
-        if y is not None and y.shape != inputs.shape[:1]:
-            raise ValueError(f"`labels` must have shape {inputs.shape[:1]}, got {y.shape}")
-        kind = (inputs.shape[1:], inputs.dtype, y is not None)
-        if usual not in (None, kind):
-            raise ValueError(
-                "`x` must yield batches of one shape and dtype, all with labels or all without, "
-                f"got {_shown(kind)} after {_shown(usual)}"
-            )
-        usual = kind
         if len(inputs):
-            yield Rows(np.array(inputs), y)
-
-
-def _shown(kind: Any) -> str:
-    shape, dtype, labelled = kind
-    return f"{shape}, {dtype}, {'with' if labelled else 'without'} labels"
+            yield Rows(np.array(inputs), labels)
 
 
 def _joined(batches: list[Rows]) -> Rows:

@@ -61,7 +61,8 @@ class Task:
         model_id: str | None,
         score_id: str | None,
         device: Any,
-        progress: bool,
+        progress: bool | None,
+        n_threads: int,
     ) -> "Task":
         """Check all arguments, and make the identity."""
         check_phase(phase)
@@ -70,7 +71,12 @@ class Task:
         shown: Score = "logit" if isinstance(kept, Votes) else score
         m = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
         options = Options.checked(
-            score=shown, batch_size=batch_size, seed=0, device=device, progress=progress
+            score=shown,
+            batch_size=batch_size,
+            seed=0,
+            device=device,
+            progress=progress,
+            n_threads=n_threads,
         )
         task = cls(
             model=as_model(model),
@@ -123,6 +129,7 @@ class Task:
             phase=self.phase,
             indices=self.first_id + np.arange(where.first_input, where.last_input),
             first_draw=self.first_draw + where.first_draw,
+            start=where.first_input,
         )
 
     def one_pass(self, seed: int) -> dict[str, Any]:
@@ -228,8 +235,8 @@ def score_content(score: Score, score_id: object) -> dict[str, Any]:
     return {"name": canonical, **hexed(dict(NAMED_SCORES[name].check(**parameters)))}
 
 
-def checked_labels(rows: Rows, n_classes: int) -> Rows:
-    """Return rows whose labels are those of classes."""
+def checked_labels(rows: Rows, n_classes: int, first: int) -> Rows:
+    """Return rows from a position on whose labels are those of classes."""
     if rows.labels is not None:
-        as_counts("labels", rows.labels, high=n_classes - 1)
+        as_counts("labels", rows.labels, high=n_classes - 1, first=first)
     return rows

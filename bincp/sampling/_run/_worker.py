@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bincp._utils.progress import Bar, progress_bar
 from bincp.sampling import _engine
 from bincp.sampling._jobs import Job
 from bincp.sampling._run import _manifest, _seed
@@ -55,7 +55,7 @@ class Worker:
     def make(self, numbers: list[int], seed: int) -> None:
         """Sample parts and write each as soon as it is complete."""
         rows = sum(np.prod(self._layout.rectangle(number).shape) for number in numbers)
-        with _progress_bar(self.task, int(rows)) as bar:
+        with progress_bar(self.task.options.progress, int(rows), self.task.phase, "draw") as bar:
             for number in numbers:
                 store(self.folder, self.manifest, number, self._sampled(number, seed, bar))
                 _log.info("part %d of %d is written", number, self._layout.n_parts)
@@ -84,21 +84,17 @@ class Worker:
         where = self._layout.rectangle(number)
         return self.task.data.rows(where.first_input, where.last_input)
 
-    def _sampled(self, number: int, seed: int, bar: Any) -> Part:
+    def _sampled(self, number: int, seed: int, bar: Bar) -> Part:
         where, identity = self._layout.rectangle(number), self.manifest.identity
-        rows = checked_labels(self._rows(number), identity["n_classes"])
+        rows = checked_labels(self._rows(number), identity["n_classes"], where.first_input)
         job = self.task.job(seed, rows, where)
         check_same(self.folder, identity, {"precision": precision_content(job.device)})
         kept, n_classes = self.task.kept, identity["n_classes"]
         shape = kept.shape(*where.shape, n_classes)
         values = np.zeros(shape, kept.dtype(identity["dtype"], n_classes))
 
-        def tell(done: int) -> None:
-            if bar is not None:
-                bar.update(done)
-
         with _engine.evaluating(job.model):
-            kept.fill(values, job, self.task.grid, identity, rows.labels, tell)
+            kept.fill(values, job, self.task.grid, identity, rows.labels, bar.update)
         note = {"manifest": self.manifest.digest, "part": number, "environment": _environment(job)}
         return Part(values, rows.labels, rows.digests(), note)
 
@@ -123,11 +119,3 @@ def _environment(job: Job) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "torch": str(torch.__version__),
     }
-
-
-def _progress_bar(task: Task, rows: int) -> Any:
-    if not task.options.progress:
-        return nullcontext()
-    from tqdm import tqdm
-
-    return tqdm(total=rows, desc=task.phase, unit="draw")
