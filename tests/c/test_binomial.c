@@ -179,6 +179,14 @@ static void test_largest_counts(void)
 /* Counts that no number of trials has, and one half of a table at a time. */
 static void test_counts_outside_and_halves(void)
 {
+    /* Successes and failures change places, also at levels above 1/2. */
+    static const double high[] = {0.1, 0.6, 0.99};
+    for (int i = 0; i < 3; i++) {
+        for (int64_t s = 0; s <= 200; s++) {
+            const double sum = bincp_cp_upper(s, 200, high[i]) + bincp_cp_lower(200 - s, 200, high[i]);
+            CHECK(fabs(sum - 1.0) <= 4 * DBL_EPSILON);
+        }
+    }
     CHECK(bincp_cp_lower(6, 5, 0.1) == 0.0 && bincp_cp_upper(-1, 5, 0.1) == 1.0);
     static const double levels[] = {0.1, 0.7, 0.0, NAN};
     for (int i = 0; i < 4; i++) {

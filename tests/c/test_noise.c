@@ -207,6 +207,35 @@ static void test_splitting(void)
     }
 }
 
+/* The middle of the cell that an element is in, cut to [0, 1], by a search; cells of copies that reach
+ * beyond 1 are cut there, too. */
+static void test_cells(void)
+{
+    enum { N = 500 };
+    const double length = 0.3;
+    double x[N], out[N];
+    uint64_t words[N];
+    size_t wrong = 0;
+    for (size_t j = 0; j < N; j++) {
+        x[j] = (double)(j % 64) / 63;
+    }
+    bincp_noise_words(KEY, 0, N, words);
+    bincp_split_f64(length, KEY, N, x, out);
+    for (size_t j = 0; j < N; j++) {
+        double low = (((double)(words[j] >> 11) + 0.5) * 0x1p-53 - 2) * length;
+        while (low + length < x[j]) {
+            low += length;
+        }
+        wrong += fabs(out[j] - (fmax(low, 0) + fmin(low + length, 1)) / 2) > 1e-12;
+    }
+    CHECK(wrong == 0);
+    const bincp_split_grid split = {5, 8};
+    const int32_t start = 13, slack = 5; /* 6.5 to 11.5 steps of 8 */
+    double copy;
+    bincp_split_copy_f64(split, 0, 1, &start, &slack, &copy);
+    CHECK(copy == (6.5 / 8 + 1) / 2);
+}
+
 /* Changes happen where flips do, and lead to any category but the old one; rows are beginnings of
  * longer rows. */
 static void test_categories(void)
@@ -476,6 +505,7 @@ int main(void)
     test_words();
     test_keep();
     test_splitting();
+    test_cells();
     test_grid();
     test_categories();
     test_null_is_zeros();

@@ -487,6 +487,25 @@ static void test_charges(void)
     }
 }
 
+/* The next double on the safe side of p - shift and p + shift, which 64 bits hold. */
+static void test_shifts_of_uniform_noise(void)
+{
+    uint64_t state = 1;
+    size_t wrong = 0;
+    for (int i = 0; i < 10000; ++i) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const double p = 0.25 + (double)(state >> 12) * 0x1p-53; /* 0.25 to 0.75 */
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const double shift = 0x1p-9 + (double)(state >> 12) * 0x1p-62;
+        const bincp_operator op = bincp_operator_make(BINCP_UNIFORM, &shift);
+        const double low = op.lower(p, &shift), high = op.upper(p, &shift);
+        const long double down = (long double)p - shift, up = (long double)p + shift;
+        wrong += !(low <= down && nextafter(low, 1.0) > down);
+        wrong += !(high >= up && nextafter(high, 0.0) < up);
+    }
+    CHECK(wrong == 0);
+}
+
 static double beyond(double p, const void *params)
 {
     return p + *(const double *)params;
@@ -518,11 +537,11 @@ static void test_orders_beyond_the_end(void)
 {
     const double p[] = {0.25, 0.75};
     const uint32_t order[] = {2, 0};
-    double *const out = doubles(2);
+    double *const out = doubles(3);
     double *const workspace = doubles(bincp_sparse_grid_workspace(0, 0, 2));
-    out[0] = out[1] = -7.0;
+    out[0] = out[1] = out[2] = -7.0;
     bincp_sparse_grid(0, 0, 0.1, 0.2, p, order, 2, out, workspace);
-    CHECK(out[0] <= 0.75 && out[0] > 0.75 - 1e-12 && out[1] == -7.0);
+    CHECK(out[0] <= 0.75 && out[0] > 0.75 - 1e-12 && out[1] == -7.0 && out[2] == -7.0);
     free(out);
     free(workspace);
 }
@@ -574,6 +593,11 @@ static void test_masses_that_underflow(void)
     for (size_t i = 0; i <= FLIPS; ++i) {
         CHECK(clean[i] > 0.0 && perturbed[i] > 0.0);
     }
+    for (int certain = 0; certain < 2; ++certain) { /* no bit is flipped, or each */
+        bincp_sparse_masses(FLIPS, 0, certain, 0.5, clean, perturbed, workspace);
+        CHECK(clean[0] == 1.0 && fabs(perturbed[0] - 0x1p-5) <= 1e-16);
+        CHECK(clean[1] == 0.0 && fabs(perturbed[1] - 5 * 0x1p-5) <= 1e-15);
+    }
 }
 
 static void test_far_tails(void)
@@ -597,6 +621,7 @@ int main(void)
     test_steps();
     test_arrays();
     test_charges();
+    test_shifts_of_uniform_noise();
     test_bounds_that_are_none();
     test_orders_beyond_the_end();
     test_order_of_probabilities();

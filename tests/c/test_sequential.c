@@ -227,6 +227,10 @@ static void test_boundaries_that_do_not_meet(void)
     double scratch[BINCP_SEQUENTIAL_SCRATCH(M)], refused, accepted, draws;
     bincp_sequential_exits(&rule, &p, &q, 1, scratch, &refused, &accepted, &draws);
     CHECK(refused == 0.0 && accepted == 0x1p-9 && draws == M);
+    const bincp_sequential_rules rules = {accept, reject, M, 1};
+    unsigned char hits[M] = {1, 1, 1}, decision;
+    bincp_sequential_decide(&rules, hits, 1, 1, &decision);
+    CHECK(decision == 0);
 }
 
 int main(void)

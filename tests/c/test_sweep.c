@@ -63,6 +63,9 @@ static void test_unions(void)
     CHECK(starts[0] == 0.0 && stops[0] == 3.0 && starts[1] == 7.0 && stops[1] == 7.0);
     CHECK(bincp_sweep(left, right, 1, 3, 2, starts, stops, offsets) == 1);
     CHECK(starts[0] == 1.0 && stops[0] == 2.0);
+    const double later_left[] = {0.0, 2.0, 3.0}, later_right[] = {1.0, 4.0, 5.0};
+    CHECK(bincp_sweep(later_left, later_right, 1, 3, 1, starts, stops, offsets) == 2);
+    CHECK(stops[0] == 1.0 && starts[1] == 2.0 && stops[1] == 5.0);
     double point[] = {7.0, -INFINITY, INFINITY}, same[] = {7.0, -INFINITY, INFINITY};
     CHECK(bincp_mark_empty(point, same, 3) == 0);
     CHECK(point[0] == 7.0 && same[0] == 7.0 && point[1] == INFINITY && same[1] == INFINITY);

@@ -8,6 +8,7 @@ checksum is made anew; then it may read as another rule, whose own file must rea
 file is a function of SEED and its number, which the message of a failure tells.
 """
 
+import copy
 import json
 import random
 import sys
@@ -69,7 +70,7 @@ def forged(data: bytes, others: list[Any], rng: random.Random) -> bytes:
         if rng.random() < 0.1 and isinstance(owner, dict):
             del owner[where[-1]]
         else:
-            owner[where[-1]] = rng.choice(rng.choice([VALUES, others]))
+            owner[where[-1]] = copy.deepcopy(rng.choice(rng.choice([VALUES, others])))
     content.pop("sha256", None)
     return json.dumps({**content, "sha256": checksum(content)}).encode()
 
