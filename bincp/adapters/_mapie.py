@@ -1,6 +1,6 @@
 """The interface of MAPIE 1.x, with sets that hold under attack."""
 
-import secrets
+import copy
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike
-from bincp._utils.estimators import Estimator
 from bincp._utils.levels import LEVELS, Level, check_level
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.certificates import certify
 from bincp.errors import NotCalibratedError
+from bincp.noise._keys import Phase
+from bincp.noise._seeds import Call, Seeded, Seeds
 from bincp.smoothing import Smoothing
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from bincp.sampling import RobustClassifier
 
 
-class SplitConformalClassifier(Estimator):
+class SplitConformalClassifier(Seeded):
     """Robust prediction sets with the interface of ``mapie.classification``, version 1.
 
     Code for the class of this name in MAPIE runs with two lines changed: the import, and the
@@ -55,8 +56,10 @@ class SplitConformalClassifier(Estimator):
     batch_size, device
         As in `bincp.sampling.sample_scores`.
     random_state : int, optional
-        Seed of the noise, in [0, 2**64), with which each `conformalize` begins anew. By default
-        each draws a secret one from the system.
+        Seed of the noise, in [0, 2**64), as `seed` of `bincp.sampling.RobustClassifier`: each call
+        of `conformalize` and `predict_set` draws noise that none drew before it, and copies, clones
+        and forked processes draw none until `reseed` is called. By default each call draws a secret
+        seed from the system.
 
     Attributes
     ----------
@@ -103,6 +106,8 @@ class SplitConformalClassifier(Estimator):
     ((100,), (100, 3, 2), ['cat', 'dog', 'eel'])
     """
 
+    _seed_name = "random_state"
+
     classes_: npt.NDArray[Any]
     rules_: tuple[BinCP, ...]
     _classifiers: "tuple[RobustClassifier, ...]"
@@ -139,9 +144,9 @@ class SplitConformalClassifier(Estimator):
         )
         self._sampling = {"score": conformity_score, "batch_size": batch_size, "device": device}
         self._estimator, self._smoothing, self._ball = estimator, smoothing, ball
-        self._seed = random_state
         if random_state is not None:
-            self._seed = check_integer("random_state", random_state, low=0, high=2**64 - 1)
+            check_integer("random_state", random_state, low=0, high=2**64 - 1)
+        self._seeds = Seeds(random_state)
 
     def __repr__(self) -> str:
         parts = [
@@ -183,6 +188,8 @@ class SplitConformalClassifier(Estimator):
 
         Raises
         ------
+        RuntimeError
+            If this is a copy, a clone or a forked process of one with a `random_state`.
         TypeError, ValueError
             If a class is none of the estimator, and as in `bincp.sampling.sample_scores`.
         """
@@ -194,9 +201,7 @@ class SplitConformalClassifier(Estimator):
         labels = y_conformalize
         if classes is not None:
             labels = _places("y_conformalize", y_conformalize, classes)
-        options = {**self._sampling, "seed": self._seed}
-        if self._seed is None:
-            options["seed"] = secrets.randbits(64)
+        call = self._call(type(self).__name__)
         scores = sample_scores(
             self._model,
             x,
@@ -204,7 +209,9 @@ class SplitConformalClassifier(Estimator):
             self._n_samples,
             phase="calibration",
             labels=labels,
-            **options,
+            indices=_ids(call, "calibration", x),
+            seed=call.seed,
+            **self._sampling,
         )
         if classes is None:
             classes = np.arange(self._clean_logits(x[:1]).shape[1])
@@ -215,7 +222,7 @@ class SplitConformalClassifier(Estimator):
             for alpha in self._alphas
         )
         self._classifiers = tuple(
-            RobustClassifier(self._model, self._smoothing, self._ball, rule=rule, **options)
+            RobustClassifier(self._model, self._smoothing, self._ball, rule=rule, **self._sampling)
             for rule in rules
         )
         self.rules_, self.classes_ = rules, np.asarray(classes)
@@ -246,19 +253,19 @@ class SplitConformalClassifier(Estimator):
         ------
         NotCalibratedError
             If `conformalize` has not been called.
+        RuntimeError
+            If this is a copy, a clone or a forked process of one with a `random_state`.
         TypeError, ValueError
             As in `bincp.sampling.RobustClassifier.predict`.
         """
-        from bincp.sampling._seeds import Seeds
-
         _refuse("conformity_score_params", conformity_score_params)
         self._check_conformalized()
         x = _inputs(X)
-        if self._seed is None:  # one of its own for this call, also in copies and forked processes
-            seed = secrets.randbits(64)
-            for classifier in self._classifiers:
-                classifier._seeds = Seeds(seed)  # reseed() would remember each of them
-        sets = [classifier.predict(x).sets for classifier in self._classifiers]
+        call = self._call(type(self).__name__)
+        ids = _ids(call, "test", x)
+        # The levels share the noise of a call. Copies, for other threads may predict at once.
+        owns = [copy.copy(classifier).reseed(call.seed) for classifier in self._classifiers]
+        sets = [classifier.predict(x, indices=ids).sets for classifier in owns]
         return self.predict(X), np.stack(sets, axis=2)
 
     def predict(self, X: ArrayLike) -> npt.NDArray[Any]:
@@ -305,6 +312,11 @@ class SplitConformalClassifier(Estimator):
                 for start in range(0, len(x), size)
             ]
         return np.concatenate(found)
+
+
+def _ids(call: Call, phase: Phase, x: Any) -> npt.NDArray[np.int64]:
+    """Return ids of inputs that no other call gets."""
+    return call.take(phase, len(x) if x.ndim else 0)
 
 
 def _alphas(confidence_level: Any) -> tuple[Fraction, ...]:

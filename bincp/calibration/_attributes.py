@@ -111,9 +111,10 @@ class Configured(Certified):
     def provenance_(self) -> dict[str, Any] | None:
         """What the scores of the calibration were made with: score, model, precision, inputs.
 
-        A rule knows it if it was calibrated by `bincp.sampling.RobustClassifier` or on a run, and
-        its file does; None otherwise. The names are those of the arguments of `bincp.sampling.run`.
-        What differs at prediction is refused wherever both sides know it.
+        A rule knows it if it was calibrated by `bincp.sampling.RobustClassifier` or
+        `RobustRegressor`, or on a run, and its file does; None otherwise. The names are those of
+        the arguments of `bincp.sampling.run`. What differs at prediction is refused wherever both
+        sides know it.
         """
         provenance: dict[str, Any] | None = fitted(lambda rule: rule.provenance).__get__(
             self, type(self)

@@ -96,8 +96,8 @@ class BinCP(Configured):
         noise, see the notes. It takes ranks, or losses of counts unless `p`, `tau` or a
         training-conditional guarantee asks for ranks; with losses more samples for calibration than
         for prediction are well spent. "shared-draws" is for calibration points that share their
-        noise, as the nodes of one noisy graph do, and needs fresh test draws; see the notes. It
-        takes no `tau`. "clopper-pearson" is the correction of the paper, with
+        noise, as the nodes of one noisy graph do, and needs fresh test draws; see the
+        notes. "clopper-pearson" is the correction of the paper, with
         confidence bounds and the conformal level alpha - eta. "none" takes the sampled frequencies
         for probabilities: there is no finite-sample guarantee. `calibrate_exact` has nothing to
         correct and uses neither this nor `eta`.
@@ -216,7 +216,10 @@ class BinCP(Configured):
     miscoverage is at most j / (n + 1) + E P[Bin(m', c(B)) < k], and k is the largest count for
     which this is at most alpha; the second term is rounded up. With `poisoned=b` tau is the
     (j - b)-th smallest, and with a shift 1 - g(1 - j / (n + 1)) takes the place of j / (n + 1);
-    the law of the test points must not depend on the shared noise.
+    the law of the test points must not depend on the shared noise. With tau fixed, t is the j-th
+    smallest count and k(t) a non-decreasing function made in advance. The count N of the test
+    point, of the same draws, is below t with probability at most j / (n + 1); else k(t) <= k(N),
+    and the label is refused with probability at most sup_p E P[Bin(m', c(p)) < k(Bin(m, p))].
 
     *Losses in place of ranks.* A calibration point of which s of m scores reach tau costs w(s),
     where w(0) >= ... >= w(m) >= 0. tau is the largest threshold at which the costs of the n points,
@@ -370,11 +373,6 @@ class BinCP(Configured):
             passes=check_passes(passes, correction, tau),
             **checked_departures(poisoned, label_noise, shift, attacked_calibration),
         )
-        if correction == "shared-draws" and tau is not None:
-            raise ValueError(
-                f'`tau` must not be fixed with correction="shared-draws", got {tau!r}: t is chosen '
-                "before any score is seen"
-            )
         unproven = self._settings.unproven_if_shared
         if correction == "shared-draws" and unproven is not None:
             raise ValueError(f"`{unproven}` {_UNPROVEN_IF_SHARED[unproven]}")

@@ -117,7 +117,6 @@ def _settings(rule: DecisionRule) -> Checks:
     mixture = settings.correction == "mixture"
     yield "`delta` belongs to the mixture correction", settings.delta is None or mixture
     shared = settings.correction == "shared-draws"
-    yield "`tau` must not be fixed with shared draws", settings.tau is None or not shared
     yield "shared draws have no proof with these", not (shared and settings.unproven_if_shared)
     per_bound = settings.resizes and settings.spends_on_classes
     yield '`union` must be "two-bounds" where points may have come or gone', not per_bound
@@ -226,7 +225,8 @@ def _ranks(rule: DecisionRule) -> Checks:
     searched = settings.correction in ("mixture", "shared-draws")
     top = _top_rank(rule)
     # Then it may be any up to the top.
-    chosen = searched and settings.tau is None and rule.share is None
+    shared = settings.correction == "shared-draws"
+    chosen = shared or (searched and settings.tau is None and rule.share is None)
     low = min(1, top) if chosen else top
     yield "`rank_` must be that of alpha and n", low <= rule.rank <= top
     yield (

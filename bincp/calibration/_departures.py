@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from bincp._utils.levels import Level, as_fraction
-from bincp._utils.validation import check_flag, check_integer
+from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.calibration._composition import worst_certificate
 from bincp.calibration._conditions import TOLERANCE
 from bincp.certificates import Certificate
@@ -172,7 +172,7 @@ def check_poison(value: Any) -> Poison:
             '`poisoned` must be an integer >= 0, ("deletions", d) or ("insertions", d) with '
             f"d >= 0, got {value!r}"
         )
-    return value[0], check_integer("poisoned", value[1], low=0)
+    return value[0], check_integer("poisoned", value[1], low=0, high=MAX_COUNT)
 
 
 def check_label_noise(value: Any) -> LabelNoise | None:

@@ -21,6 +21,7 @@ from bincp.calibration._losses import select_threshold_by_losses
 from bincp.calibration._mixture import Setup, setups_of, top_rank
 from bincp.calibration._search import Rule, best_rule, price_of
 from bincp.calibration._sequential import SequentialRule
+from bincp.calibration._shared_at_tau import choose_at_tau, count_at_tau
 from bincp.calibration._shared_draws import shared_rule
 from bincp.calibration._threshold import kth_smallest, select_threshold
 from bincp.certificates import Certificate
@@ -103,8 +104,7 @@ def fit(task: Task) -> DecisionRule:
     if task.settings.correction == "mixture":
         return _fit_mixture(task)
     if task.settings.correction == "shared-draws":
-        rank, t, counts = shared_rule(task.certificate, task.settings, task.n, task.m, task.m_test)
-        return task.rule(_threshold(task, t, rank), rank, t, counts)
+        return _fit_shared(task)
     return _fit_counted(task)
 
 
@@ -148,6 +148,18 @@ def _fit_mixture(task: Task) -> DecisionRule:
     tau = _threshold(task, chosen.t, rank)
     counts = _count_rule(task, chosen.t, chosen.test.k)
     return task.rule(tau, rank, chosen.t, counts, boundaries=chosen.test.boundaries)
+
+
+def _fit_shared(task: Task) -> DecisionRule:
+    """Let all calibration points share their draws; see `_shared_draws` and `_shared_at_tau`."""
+    settings, sizes = task.settings, (task.n, task.m, task.m_test)
+    if settings.tau is not None:
+        rank, _ = choose_at_tau(task.worst, settings, *sizes)
+        tau, t = _count_at_fixed_tau(task, rank)
+        k = count_at_tau(task.worst, settings, *sizes, t)
+        return task.rule(tau, rank, t, _count_rule(task, t, k))
+    rank, t, counts = shared_rule(task.certificate, settings, *sizes)
+    return task.rule(_threshold(task, t, rank), rank, t, counts)
 
 
 def _fit_losses(task: Task, chosen: Rule) -> DecisionRule:

@@ -454,7 +454,13 @@ def _check_departures(settings: Settings) -> None:
             "points between classes and their share of each class is not known, got "
             f"{settings.label_noise!r}"
         )
-    if (settings.lost or settings.resizes) and settings.spends_on_classes:
+    poisoned = settings.lost or settings.resizes
+    if poisoned and settings.correction == "shared-draws":
+        raise ValueError(
+            '`correction` must not be "shared-draws" with poisoned points, because its rules '
+            "depend on the sizes of the classes, which an adversary then chooses"
+        )
+    if poisoned and settings.spends_on_classes:
         raise ValueError(
             '`union` must be "two-bounds" with poisoned points, because the bounds of '
             f'"per-bound" depend on the sizes of the classes, got {settings.union!r}'

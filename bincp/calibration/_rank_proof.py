@@ -10,6 +10,7 @@ from bincp.calibration._fixed_tau import setup_at_fixed_tau, tau_fixed_count
 from bincp.calibration._label_test import MOST_EARLY_DRAWS, LabelTest
 from bincp.calibration._mixture import Setup, count_without_attack, setups_of
 from bincp.calibration._sequential import SequentialRule, exit_probabilities
+from bincp.calibration._shared_at_tau import count_at_tau
 from bincp.calibration._shared_draws import allows
 from bincp.certificates import Certificate
 
@@ -42,6 +43,8 @@ def ranks_allow(rule: DecisionRule, certificate: Certificate) -> bool:
         return True  # every label is accepted
     if rule.settings.correction == "shared-draws":
         worst = rule.settings.worst(certificate)
+        if rule.settings.tau is not None:
+            return k <= count_at_tau(worst, rule.settings, n, m, m_test, t)
         return allows(worst, rule.settings, n, rank, t, m, k, m_test)
     setups = setups_of(certificate, rule.settings, n, m, m_test, rule.share)
     if rule.settings.tau is not None:

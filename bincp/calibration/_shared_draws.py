@@ -44,7 +44,7 @@ _POINTS, _FINE_POINTS = 600, 20_000
 _TAIL_ERROR = 4e-15  # BINCP_BINOM_ERROR: times 10 - log(tail)
 _ROUNDING = 2.0**-51  # of p, or of 1 - p, for each factor of a tail
 _MOST_SUCCESS_RANKS = 24
-_SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # of alpha (n + 1) that j takes
+SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # of alpha (n + 1) that j takes
 
 
 class SharedDraws(np.ndarray[Any, np.dtype[Any]]):
@@ -74,23 +74,27 @@ class Cells:
     ) -> None:
         self.m_test = m_test
         p = np.unique(Curve.around(certificate, t, m, m_test, points=points).p)  # 0 and 1 as well
-        self._reached = _tail(t, m, p, up=False)
+        self._reached = tail(t, m, p, up=False)
         c = np.minimum(np.asarray(certificate.lower(p)), p)
         self._c = np.maximum.accumulate(c)  # what is certified further left holds here, too
 
     def refusal(self, k: int) -> float:
         """Return d' for a count k, rounded up."""
-        refused = np.minimum.accumulate(_tail(k, self.m_test, self._c, up=True))
+        refused = np.minimum.accumulate(tail(k, self.m_test, self._c, up=True))
         falls = np.maximum(np.nextafter(refused[:-1] - refused[1:], -np.inf), 0.0)
         saved = np.maximum(np.nextafter(falls * self._reached[1:], -np.inf), 0.0)
         total = math.fsum([refused[0], *(-saved)])  # rounded once
         return min(max(math.nextafter(total, math.inf), 0.0), 1.0)
 
 
-def _tail(t: int, m: int, p: Array, *, up: bool) -> Array:
-    """Return P[Bin(m, p) < t], widened up or down by what it may err, in [0, 1]."""
+def tail(t: int, m: int, p: Array, rest: Array | None = None, *, up: bool) -> Array:
+    """Return P[Bin(m, p) < t], widened up or down by what it may err, in [0, 1].
+
+    ``rest`` is 1 - p. Either of the two may be off by a rounding.
+    """
     out = np.empty_like(p)
-    failures(t, m, p, 1 - p, out)  # 1 - p is exact from 1/2 on, and within a rounding below
+    # 1 - p is exact from 1/2 on, and within a rounding below
+    failures(t, m, p, 1 - p if rest is None else rest, out)
     with np.errstate(divide="ignore"):
         slack = _TAIL_ERROR * (10 - np.log(out, where=out > 0, out=np.full_like(out, -745.0)))
     slack += m * _ROUNDING
@@ -129,7 +133,7 @@ def choose_shared(
     """
     lost = settings.lost
     top = conformal_rank(settings.alpha, n)
-    ranks = sorted({max(1 + lost, math.floor(share * top)) for share in _SHARES})
+    ranks = sorted({max(1 + lost, math.floor(share * top)) for share in SHARES})
     ranks = [rank for rank in ranks if rank <= top]
     best: _Found | None = None
     tried = _success_ranks(m) if settings.p is None else [success_rank(settings.p, m)]
@@ -137,7 +141,7 @@ def choose_shared(
         cells = Cells(certificate, success, m, m_test, _POINTS)
         refused = lru_cache(None)(cells.refusal)
         for rank in ranks:
-            k = _largest_count(refused, m_test, _left(settings, n, rank))
+            k = _largest_count(refused, m_test, room(settings, n, rank))
             if k == 0:
                 continue
             wrong = wrong_labels(LabelTest(k, m_test), n, m, success, rank - lost)
@@ -146,7 +150,7 @@ def choose_shared(
     if best is None:
         return max(top - lost, 0), tried[-1], 0
     fine = Cells(certificate, best.t, m, m_test)
-    most = _largest_count(fine.refusal, m_test, _left(settings, n, best.rank))
+    most = _largest_count(fine.refusal, m_test, room(settings, n, best.rank))
     return best.rank - lost, best.t, max(best.k, most)
 
 
@@ -161,14 +165,14 @@ def allows(
     m_test: int,
 ) -> bool:
     """Whether a' + d' <= alpha is shown for a count k; k = 0 accepts every label."""
-    room = float_below(_left(settings, n, rank + settings.lost))
+    left = float_below(room(settings, n, rank + settings.lost))
     return k == 0 or any(
-        Cells(certificate, t, m, m_test, points).refusal(k) <= room
+        Cells(certificate, t, m, m_test, points).refusal(k) <= left
         for points in (_FINE_POINTS, _POINTS)
     )
 
 
-def _left(settings: Settings, n: int, rank: int) -> Fraction:
+def room(settings: Settings, n: int, rank: int) -> Fraction:
     """Return what the rank of the clean points leaves of alpha, in the proof of the inner shift."""
     share = Fraction(rank, n + 1)
     if settings.drift is not None:
@@ -176,10 +180,10 @@ def _left(settings: Settings, n: int, rank: int) -> Fraction:
     return settings.alpha - share
 
 
-def _largest_count(refused: Callable[[int], float], m_test: int, room: Fraction) -> int:
-    if room <= 0:
+def _largest_count(refused: Callable[[int], float], m_test: int, left: Fraction) -> int:
+    if left <= 0:
         return 0
-    limit = float_below(room)
+    limit = float_below(left)
     return last_integer(lambda k: refused(k) <= limit, 1, m_test)
 
 

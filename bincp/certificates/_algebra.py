@@ -10,6 +10,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from bincp._utils.levels import Level, as_fraction
 from bincp._utils.validation import check_flag, check_integer, check_probability
 from bincp.certificates._certificate import (
@@ -493,7 +495,8 @@ def _then(
 
 
 def _listed(name: str, values: object, wanted: str) -> list[Any]:
-    if isinstance(values, str | Certificate) or not isinstance(values, Iterable):
+    without_axis = isinstance(values, np.ndarray) and values.ndim == 0  # says it is iterable
+    if isinstance(values, str | Certificate) or not isinstance(values, Iterable) or without_axis:
         raise TypeError(f"`{name}` must be a sequence of {wanted}, got {values!r}")
     made = list(values)
     if not made:

@@ -92,7 +92,7 @@ class AdditiveRadius:
 
 
 def _radius(radius_fn: Callable[[float], float], p: float) -> float:
-    made, radius = _call("radius_fn", radius_fn, p)
+    made, radius = called("radius_fn", radius_fn, p)
     if math.isnan(radius):
         raise CertificateError(f"radius_fn({p!r}) must be a number, got {made!r}")
     return radius
@@ -174,13 +174,13 @@ def _add(a: float, b: float, *, up: bool) -> float:
 
 def _checked(name: str, bound: Bound, p: float) -> float:
     """Return ``bound(p)`` as a float in [0, 1]."""
-    made, value = _call(name, bound, p)
+    made, value = called(name, bound, p)
     if not 0 <= value <= 1:
         raise CertificateError(f"{name}({p!r}) must be a float in [0, 1], got {made!r}")
     return value
 
 
-def _call(name: str, function: Callable[[float], float], p: float) -> tuple[Any, float]:
+def called(name: str, function: Callable[[float], float], p: float) -> tuple[Any, float]:
     """Return the result of foreign code at p, as it is and as a float; NaN if it is no number."""
     try:
         made = function(p)

@@ -24,7 +24,7 @@ from bincp.certificates._facts import TRADE_OFF, Facts
 from bincp.certificates._law import check_law, irregular_probabilities, probability_grid
 from bincp.certificates._masses import Masses
 from bincp.certificates._protocols import Operator
-from bincp.certificates._python_operators import Mirror, PythonOperator
+from bincp.certificates._python_operators import Mirror, PythonOperator, called
 from bincp.errors import CertificateError
 
 _DIGITS = 60
@@ -233,7 +233,7 @@ class _OfFunction:
         error = 1.0 - p
         if Fraction(error) < 1 - Fraction(p):  # f falls: the error is rounded up
             error = math.nextafter(error, 1.0)
-        return self.f(error)
+        return min(self.f(error), p)  # a trade-off function is at most 1 - a
 
 
 def _from_function(f: TradeOff) -> Certificate:
@@ -284,10 +284,10 @@ def _check_function(f: TradeOff) -> None:
 
 
 def _value(f: TradeOff, error: float) -> float:
-    value = f(error)
+    made, value = called("f", f, error)
     if not 0 <= value <= 1 - error + _TOLERANCE:
         raise CertificateError(
-            f"`f` must be in [0, 1 - a], but f({error!r}) = {value!r}, which is not a trade-off "
+            f"`f` must be in [0, 1 - a], but f({error!r}) = {made!r}, which is not a trade-off "
             "function"
         )
     return value

@@ -8,8 +8,12 @@ from bincp.cli._bench_cases import Case
 from bincp.cli._bench_turns import Figure, rates
 
 
-def bound_figures(case: Case, p: npt.NDArray[np.float64], seconds: float) -> tuple[Figure, Figure]:
-    """Return the figures of one probability a call, and of all of them a call."""
+def bound_figures(case: Case, u: npt.NDArray[np.float64], seconds: float) -> tuple[Figure, Figure]:
+    """Return the figures of one probability a call, and of all of them a call.
+
+    ``u`` are numbers in (0, 1), from which the case makes its probabilities.
+    """
+    p = case.probabilities(u)
     ours = certify(case.smoothing, case.ball).lower
     theirs = case.make_baseline(case.smoothing, case.ball)
     one = float(p[0])

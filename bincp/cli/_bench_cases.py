@@ -40,17 +40,25 @@ class Case:
     make_baseline : callable
         Takes the scheme and the ball, and returns the lower bound as a function of a probability
         or an array of them.
+    in_tails : bool, optional
+        Whether the probabilities lie between 1e-300 and 1e-3, and not anywhere in (0, 1).
     """
 
     smoothing: smoothing.Smoothing
     ball: balls.Ball
     baseline: str
     make_baseline: Callable[[Any, Any], Expression]
+    in_tails: bool = False
 
     @property
     def kernel(self) -> str:
         """The name of the kernel."""
-        return f"{_name(self.smoothing)} against {type(self.ball).__name__}"
+        name = f"{_name(self.smoothing)} against {type(self.ball).__name__}"
+        return f"{name}, tails" if self.in_tails else name
+
+    def probabilities(self, u: Array) -> Array:
+        """Return probabilities of numbers in (0, 1)."""
+        return 10 ** (-3 - 297 * u) if self.in_tails else u
 
 
 @dataclass(frozen=True)
@@ -318,6 +326,7 @@ CASES = tuple(
     Case(*case)
     for case in (
         (smoothing.Gaussian(0.25), balls.L2(0.12), "ndtr(ndtri(p) - shift)", _gaussian),
+        (smoothing.Gaussian(0.25), balls.L2(0.12), "ndtr(ndtri(p) - shift)", _gaussian, True),
         (
             smoothing.Gaussian(0.25, grid=255),
             balls.L2(0.12),
@@ -404,7 +413,11 @@ NOT_DRAWN = (smoothing.MessageInterception, smoothing.Partition, smoothing.Graph
 """Schemes without a sampler, or with one of their own."""
 
 NOISE_CASES = (
-    *(NoiseCase(case.smoothing) for case in CASES if not isinstance(case.smoothing, NOT_DRAWN)),
+    *(
+        NoiseCase(case.smoothing)
+        for case in CASES
+        if not (case.in_tails or isinstance(case.smoothing, NOT_DRAWN))
+    ),
     NoiseCase(smoothing.Gaussian(0.25, grid=255, off_grid=True)),
     NoiseCase(smoothing.Laplace(0.12, grid=255)),
     NoiseCase(smoothing.Uniform(0.25, grid=255)),

@@ -4,8 +4,8 @@ from typing import Any, Self
 
 from bincp._utils.estimators import Estimator, defaults_of
 from bincp.calibration import BinCP
+from bincp.noise._seeds import Seeded
 from bincp.sampling._rules import Rule
-from bincp.sampling._seeds import Seeded
 
 
 class RuleOwner(Seeded):

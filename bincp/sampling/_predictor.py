@@ -17,6 +17,7 @@ from bincp.calibration._provenance import check_same
 from bincp.certificates import Certificate, certify
 from bincp.errors import NotCalibratedError
 from bincp.noise._keys import IntArray, Phase
+from bincp.noise._seeds import Call, Seeds
 from bincp.sampling import _engine
 from bincp.sampling._graphs import GraphInputs, Nodes
 from bincp.sampling._inputs import CLASSES, Ids, Key, LabelKind, check_shape, pieces
@@ -35,7 +36,6 @@ from bincp.sampling._rules import (
 from bincp.sampling._run._model import precision_content
 from bincp.sampling._saved import Saved, Who, probe
 from bincp.sampling._scoring import Score
-from bincp.sampling._seeds import Call, Seeds
 from bincp.smoothing import GraphFlip, Smoothing
 
 
@@ -244,10 +244,8 @@ class Predictor(RuleOwner):
         known: dict[str, Any] | None = None,
     ) -> Iterator[tuple[Job, Any]]:
         """Yield the job of each piece of the inputs, and its labels; what is `known` must hold."""
-        seeds = self._seeds
-        seeds.check_fresh(self._who.noun)
+        call, shape = self._call(self._who.noun), (known or {}).get("input_shape")
         given = None if indices is None else Ids(indices, phase, x)
-        call, shape = seeds.call(), (known or {}).get("input_shape")
         model, options = self.model, replace(self._options, seed=call.seed)
         size, kind = self._options.batch_size, self._labels
         source = pieces(x, y, key, size, whole=whole, kind=kind)

@@ -254,7 +254,6 @@ class Saved:
 
 
 _FIELDS = {"format", "version", "rule", "probe", "seed", "next_id", "made_by"}
-_DTYPES = ("float32", "float64", "uint8")  # of inputs
 
 
 def _seed_in(content: dict[str, Any]) -> tuple[int, int] | None:
@@ -283,8 +282,10 @@ def _check_provenance(known: dict[str, Any]) -> None:
         raise TypeError(f"`input_shape`: {shape!r} is not a list")
     for size in shape:
         check_integer("input_shape", size, low=0)
-    if known.get("input_dtype") not in _DTYPES:
-        raise ValueError(f"`input_dtype`: {known.get('input_dtype')!r} is not a dtype of inputs")
+    dtype = known.get("input_dtype")  # any number: a scheme from outside may take others than ours
+    usual = np.dtype(dtype) if isinstance(dtype, str) else None
+    if usual is None or usual.name != dtype or usual.kind not in "fiub":
+        raise ValueError(f"`input_dtype`: {dtype!r} is not a dtype of inputs")
     if declared is not None and (not isinstance(declared, list) or len(declared) != 2):
         raise TypeError(f"`input_range`: {declared!r} is not a pair")
     for end in declared or ():

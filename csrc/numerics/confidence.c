@@ -29,6 +29,7 @@ static int is_refused(const question *a, double p, double q)
         return q > 0.0 && below > DBL_MIN && below / slack(below) * a->eta >= at * slack(at);
     }
     double tail = bincp_binom_sf(a->s + 1, a->m, p, q) + a->u * bincp_binom_pmf(a->s, a->m, p, q);
+    tail = tail > 0.0 ? fmax(tail, DBL_MIN) : 0.0; /* subnormal tails are too coarse */
     return tail * slack(tail) <= a->eta;
 }
 

@@ -23,6 +23,9 @@ static void test_ends(void)
 {
     CHECK(bincp_randomized_lower(5, 5, 0.0, 0.1) == 1.0);
     CHECK(bincp_randomized_upper(0, 5, 0.0, 0.1) == 0.0);
+    /* A level among the subnormal numbers, whose neighbours differ by a hundredth of it. */
+    CHECK(bincp_randomized_lower(50255280, 201588871, 1.0, 7.56e-322)
+          <= bincp_cp_lower(50255280, 201588871, 7.56e-322));
     /* (1 - p)^m = 1 - 1e-300 at p = 1e-300 / m, which is subnormal. */
     CHECK(bincp_randomized_lower(1, 2147483646, 1.0, 1e-300) == 0.0);
 }

@@ -105,6 +105,13 @@ static void test_fields(const bincp_graph *graph)
             CHECK(whole.node.size == N);
             CHECK(same(&field.node, &whole.node, field.node.size));
             CHECK(same(&field.degree, &whole.degree, field.node.size));
+            for (size_t i = 0; i < N; i++) { /* the degree is the number of edges into a node */
+                int64_t degree = 0;
+                for (size_t e = 0; e < whole.target.size; e++) {
+                    degree += whole.target.at[e] == (int64_t)i;
+                }
+                CHECK(whole.degree.at[i] == degree);
+            }
             CHECK(same(&field.attribute, &whole.attribute, field.attribute.size));
             for (int node = 0; node < N; node++) {
                 CHECK(places[0][node] == -1 && places[1][node] == -1);
@@ -226,6 +233,38 @@ static void test_few_gaps(bincp_graph graph)
     release(&ring_again);
 }
 
+/* A gap that is certain: every other zero becomes a one, whatever the numbers are. */
+static void test_a_certain_gap(bincp_graph graph)
+{
+    static int32_t one_above[BINCP_GRAPH_GUIDE + 1];
+    static const uint64_t bounds[] = {0, 0}; /* the first one is 2^128, which no pair of words is */
+    for (int i = 0; i < BINCP_GRAPH_GUIDE; i++) {
+        one_above[i] = 1;
+    }
+    graph.directed = 1;
+    graph.adjacency_flips = (bincp_graph_flips){.n_gaps = 2,
+                                                .n_certain = 1,
+                                                .gap_high = bounds,
+                                                .gap_low = bounds,
+                                                .guide = one_above};
+    size_t expected = 0;
+    for (int64_t node = 0; node < N; node++) {
+        for (int64_t other = 0; other < N; other++) {
+            const int is_one = (node + 1) % N == other || (other + 1) % N == node;
+            expected += node != other && (is_one || other % 2 == 1);
+        }
+    }
+    size_t wrong = 0;
+    for (uint32_t draw = 0; draw < 2000; draw++) {
+        int64_t place[N];
+        const bincp_graph_key key = {5, 6, draw, 1};
+        bincp_graph_drawn drawn = empty(place);
+        wrong += edges(&graph, key, &drawn) != expected;
+        release(&drawn);
+    }
+    CHECK(wrong == 0);
+}
+
 /* A whole graph is met from its smallest node on where nothing leads further. */
 static void test_whole_graph_without_edges(bincp_graph graph)
 {
@@ -282,6 +321,7 @@ int main(void)
     test_certain_flips(graph);
     test_coins_at_ties(graph);
     test_few_gaps(graph);
+    test_a_certain_gap(graph);
     test_whole_graph_without_edges(graph);
     test_memory_everywhere(graph);
     graph.directed = 1;

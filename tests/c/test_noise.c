@@ -315,6 +315,18 @@ static uint32_t word_of(uint32_t stream, size_t element, int which)
     return out[element % 64 / 16];
 }
 
+/* The random number of an element is its first two words. */
+static void test_numbers_of_elements(void)
+{
+    enum { N = 300, FIRST = 128 };
+    uint64_t numbers[N];
+    bincp_noise_words(KEY, FIRST, N, numbers);
+    for (size_t j = 0; j < N; j++) {
+        CHECK(numbers[j] >> 32 == word_of(KEY.stream, FIRST + j, 0));
+        CHECK((uint32_t)numbers[j] == word_of(KEY.stream, FIRST + j, 1));
+    }
+}
+
 /* Probabilities whose first word, or first two, are those of an element: later words decide. */
 static void test_flips_at_ties(void)
 {
@@ -467,6 +479,7 @@ int main(void)
     test_grid();
     test_categories();
     test_null_is_zeros();
+    test_numbers_of_elements();
     test_flips_at_ties();
     test_grid_at_ties();
     test_off_the_grid();

@@ -553,13 +553,27 @@ static void test_masses_that_are_none(void)
     static const double clean[] = {0.6, -0.1, 0.5}, perturbed[] = {0.2, -0.1, 0.9};
     double *const storage = doubles(bincp_regions_size(3));
     const bincp_regions regions = make(clean, perturbed, 3, 0.0, 0.0, storage);
-    double before = 0.0;
+    double before = 0.0, above = 0.0;
     for (size_t i = 0; i <= 100; ++i) {
         const double low = bincp_regions_lower(&regions, (double)i / 100);
+        const double high = bincp_regions_upper(&regions, (double)i / 100);
         CHECK(low >= before && low <= (double)i / 100);
+        CHECK(high >= above && high >= (double)i / 100);
         before = low;
+        above = high;
     }
     free(storage);
+}
+
+/* Masses that underflow stay positive: a region that can happen can be filled. */
+static void test_masses_that_underflow(void)
+{
+    enum { FLIPS = 5 };
+    double clean[FLIPS + 1], perturbed[FLIPS + 1], workspace[2 * (FLIPS + 2)];
+    bincp_sparse_masses(FLIPS, 0, 1e-300, 0.5, clean, perturbed, workspace);
+    for (size_t i = 0; i <= FLIPS; ++i) {
+        CHECK(clean[i] > 0.0 && perturbed[i] > 0.0);
+    }
 }
 
 static void test_far_tails(void)
@@ -587,6 +601,7 @@ int main(void)
     test_orders_beyond_the_end();
     test_order_of_probabilities();
     test_masses_that_are_none();
+    test_masses_that_underflow();
     test_far_tails();
     return report("operators");
 }

@@ -265,7 +265,8 @@ def test_risk_rules_have_one_test(kind, tmp_path):
     [
         (("deletions",), "must be an integer >= 0, "),
         (("moves", 2), r"must be an integer >= 0, \(\"deletions\", d\)"),
-        (("deletions", -1), "`poisoned` must be at least 0, got -1"),
+        (("deletions", -1), r"`poisoned` must be in \[0, 2147483647\], got -1"),
+        (("deletions", 2**31), r"`poisoned` must be in \[0, 2147483647\], got 2147483648"),
         (("deletions", 1.0), "`poisoned` must be an integer, got 1.0"),
         ("deletions", "`poisoned` must be an integer, got 'deletions'"),
         (["deletions", 2], "`poisoned` must be an integer"),

@@ -14,7 +14,8 @@ from bincp import shifts
 from bincp.balls import L2, Flips
 from bincp.calibration._decision_rule import Settings
 from bincp.calibration._rebuild import certificate_of
-from bincp.calibration._shared_draws import Cells, SharedDraws, _largest_count, _left
+from bincp.calibration._shared_at_tau import CountsAtTau, choose_at_tau
+from bincp.calibration._shared_draws import Cells, SharedDraws, _largest_count, room
 from bincp.smoothing import Gaussian, SparseFlip
 from support import golden
 
@@ -113,6 +114,90 @@ def miss(worlds, law, n, j, t, k, m, m_test, rho=0):
     return missed
 
 
+def refused(p, k, m_test):
+    return sum(math.comb(m_test, s) * p**s * (1 - p) ** (m_test - s) for s in range(k))
+
+
+def miss_at_tau(worlds, law, n, j, counts, tau, m, m_test):
+    """The exact chance that the true label is refused where tau is fixed and t observed."""
+    types, missed = range(len(worlds)), Fraction(0)
+    chances = [sum(law[z] for z in range(len(law)) if worlds[a][z] >= tau) for a in types]
+    for draws in itertools.product(range(len(law)), repeat=m):
+        mass = math.prod(law[z] for z in draws)
+        own = [sum(worlds[a][z] >= tau for z in draws) for a in types]
+        for points in itertools.product(types, repeat=n):
+            k = counts.at(sorted(own[a] for a in points)[j - 1])
+            mean = sum(refused(p, k, m_test) for p in chances) / len(types)
+            missed += mass * mean * Fraction(1, len(types) ** n)
+    return missed
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_world_at_a_fixed_tau_is_missed_more_often(seed):
+    rng = np.random.default_rng(seed)
+    n, m, m_test = 2, 4, 4
+    weights = [Fraction(int(w)) for w in rng.integers(1, 5, 2)]
+    law = [w / sum(weights) for w in weights]
+    worlds = rng.integers(0, 4, (3, 2)).tolist()
+    for level in (Fraction(1, 10), Fraction(1, 4), Fraction(2, 5)):
+        counts = CountsAtTau(IDENTITY, m, m_test, level)
+        bound = Fraction(counts.refusal())
+        for j, tau in itertools.product([1, 2], [1, 2, 3]):
+            missed = miss_at_tau(worlds, law, n, j, counts, tau, m, m_test)
+            assert missed <= Fraction(j, n + 1) + bound
+
+
+def test_one_score_for_all_points_needs_the_second_term_at_a_fixed_tau_too():
+    """All counts are equal then, so no point is below another: S is missed, whatever j is."""
+    counts = CountsAtTau(IDENTITY, 6, 6, Fraction(2, 5))
+    missed = miss_at_tau([[0, 1]], [Fraction(1, 2)] * 2, 9, 1, counts, 1, 6, 6)
+    assert Fraction(1, 10) < missed <= Fraction(counts.refusal())
+
+
+@pytest.mark.parametrize("certificate", [IDENTITY, SOME], ids=["identity", "flips"])
+@pytest.mark.parametrize(("m", "m_test"), [(24, 20), (64, 64), (40, 100)])
+def test_the_refusals_of_observed_counts_are_rounded_up(certificate, m, m_test):
+    """sup_p E P[Bin(m', c(p)) < k(Bin(m, p))], at many p, and not far below the bound."""
+    counts = CountsAtTau(certificate, m, m_test, Fraction(1, 50))
+    k = np.array([counts.at(t) for t in range(m + 1)])
+    assert np.all(np.diff(k) >= 0)
+    assert k[0] == 0 < k[-1]
+    p = np.linspace(0, 1, 3001)
+    pmf = stats.binom.pmf(np.arange(m + 1), m, p[:, None])
+    c = np.array([certificate.lower(float(at)) for at in p])
+    most = (pmf * stats.binom.cdf(k - 1, m_test, c[:, None])).sum(axis=1).max()
+    assert most - 1e-12 <= counts.refusal() <= 1.15 * most + 1e-6
+
+
+@pytest.mark.parametrize("options", [{}, {"poisoned": 3}, {"shift": shifts.TotalVariation("0.02")}])
+def test_rules_at_a_fixed_tau_keep_the_level(options, tmp_path):
+    n, m, m_test, alpha = 200, 128, 64, Fraction(1, 5)
+    scores = np.random.default_rng(0).normal(1, 0.6, size=(n, m))
+    made = bincp.BinCP(SOME, alpha=alpha, tau=0.4, correction="shared-draws", **options)
+    rule = made.calibrate(scores, n_test_samples=m_test)
+    settings = rule._settings
+    rank, counts = choose_at_tau(SOME, settings, n, m, m_test)
+    t = np.sort((scores >= 0.4).sum(axis=1))[rank - 1]
+    assert (rule.rank_, rule.success_rank_) == (rank, t)
+    assert rule.min_count_ == counts.at(int(t)) > 0
+    clean = rank + settings.lost
+    assert Fraction(counts.refusal()) <= room(settings, n, clean)
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.BinCP.load(tmp_path / "rule.json")
+    assert loaded._rule == rule._rule
+    assert certificate_of(loaded._rule) is not None
+    forged = dataclasses.replace(rule._rule, min_count=rule.min_count_ + 1)
+    with pytest.raises(ValueError, match="`min_count_` must be what `rank_`"):
+        certificate_of(forged)
+
+
+def test_a_tau_out_of_reach_accepts_every_label():
+    scores = np.zeros((99, 16))
+    rule = bincp.BinCP(SOME, alpha=0.2, tau=1.0, correction="shared-draws")
+    with pytest.warns(bincp.errors.TrivialSetWarning, match="out of reach"):
+        assert rule.calibrate(scores).min_count_ == 0
+
+
 def worst_mean(values, rho):
     """The largest mean over laws within rho of the uniform one: mass goes to the largest value."""
     share, left, mean = Fraction(1, len(values)), Fraction(rho), Fraction(0)
@@ -154,10 +239,10 @@ def test_no_world_with_poison_and_a_shift_is_missed_more_often(seed):
         later = Fraction(Cells(IDENTITY, t, m, m_test).refusal(k))
         settings = Settings(alpha=Fraction(99, 100), poisoned=1, shift=shifts.TotalVariation(rho))
         for j in range(2, n + 1):  # that of the clean points: tau has the rank j - 1
-            bound = settings.alpha - _left(settings, n, j) + later
+            bound = settings.alpha - room(settings, n, j) + later
             missed = miss(worlds, law, n, j, t, k, m, m_test, rho)
             assert missed <= bound
-            unpoisoned = settings.alpha - _left(settings, n, j - 1) + later
+            unpoisoned = settings.alpha - room(settings, n, j - 1) + later
             forgotten["poison"] += missed > unpoisoned
             forgotten["shift"] += missed > Fraction(j, n + 1) + later
     assert min(forgotten.values()) > 0
@@ -181,8 +266,8 @@ def test_rules_with_poison_and_a_shift_keep_the_level(tmp_path):
         settings = rule._settings
         worst = settings.worst(certificate)
         cells = Cells(worst, t, m, m)
-        room = _left(settings, n, j + settings.lost)
-        assert Fraction(cells.refusal(k)) <= room < Fraction(cells.refusal(k + 1))
+        left = room(settings, n, j + settings.lost)
+        assert Fraction(cells.refusal(k)) <= left < Fraction(cells.refusal(k + 1))
         assert rule.tau_ == np.sort(np.sort(scores, axis=1)[:, m - t])[j - 1]
         plan = bincp.plan(certificate, n=n, m=m, alpha=alpha, correction="shared-draws", **options)
         assert (plan.min_count, plan.success_rank, plan.rank) == (k, t, j)
@@ -251,8 +336,8 @@ def test_shared_scores_are_refused_by_the_mixture():
 
 
 def test_what_has_no_proof_is_refused():
-    with pytest.raises(ValueError, match="`tau` must not be fixed"):
-        bincp.BinCP(SOME, tau=0.5, correction="shared-draws")
+    with pytest.raises(ValueError, match='`correction` must not be "shared-draws" with poisoned'):
+        bincp.MondrianBinCP(SOME, n_classes=2, correction="shared-draws", poisoned=1)
     with pytest.raises(ValueError, match="guarantee"):
         bincp.BinCP(SOME, correction="shared-draws", guarantee=("training-conditional", 0.1))
     with pytest.raises(ValueError, match="passes"):

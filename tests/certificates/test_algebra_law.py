@@ -219,11 +219,33 @@ def test_assumptions_of_the_parts_are_kept() -> None:
         (lambda: from_tradeoff(lambda a: 1 - a / 2), r"`f` must be in \[0, 1 - a\]"),
         (lambda: from_tradeoff(lambda a: float(a == 0)), "`f` must be continuous at 0"),
         (lambda: from_tradeoff(lambda a: min(0.5, 1 - a)), "`f` must be convex"),
+        (lambda: from_tradeoff(lambda a: None), r"f\(0.0\) raised TypeError"),
+        (lambda: from_tradeoff(lambda a: "0"), r"`f` must be in \[0, 1 - a\], but f\(0.0\) = '0'"),
+        (lambda: from_tradeoff(lambda a: float("nan")), r"`f` must be in \[0, 1 - a\]"),
+        (lambda: mixture(np.array(0.5), [1]), "`certificates` must be a sequence of certificates"),
+        (lambda: mixture([SPARSE], np.array(1)), "`weights` must be a sequence of numbers"),
+        (lambda: mixture([SPARSE], [1 + 2.0**-52]), "must be >= 0 and sum to 1 exactly"),
+        (lambda: from_privacy(float("nan")), "`epsilon` must be finite and >= 0, got nan"),
+        (lambda: from_privacy(1.0, 1 + 2.0**-52), r"`delta` must be in \[0, 1\], got 1.0"),
+        (lambda: repeat(SPARSE, 10**30), r"`r` must be in \[0, 1000000\]"),
     ],
 )
 def test_bad_arguments_are_named(call: Callable[[], Certificate], message: str) -> None:
     with pytest.raises((TypeError, ValueError, bincp.CertificateError), match=message):
         call()
+
+
+def test_extreme_parameters() -> None:
+    for made in (
+        from_privacy(1e308),
+        from_privacy(5e-324, 5e-324),
+        from_gdp(1e308),
+        hierarchical(SPARSE, 5e-324, 2**31 - 1),
+        from_tradeoff([]),
+        from_tradeoff(lambda a: 5e-324),
+    ):
+        for p in HOSTILE:
+            assert 0 <= made.lower(p) <= p <= made.upper(p) <= 1
 
 
 def test_decimal_weights_are_what_was_written() -> None:

@@ -91,6 +91,7 @@ PAIRS = [
         Joint(SparseFlip(0.01, 0.6), Joint(CategoricalFlip(3, 0.1, 1.0), SparseFlip(0.2, 0.3))),
         JointBall(Flips(1, 2), JointBall(CategoricalFlips(1, 0, 1), Flips(0, 1))),
     ),
+    (Joint(SparseFlip(0.01, 0.6), Gaussian(0.5)), JointBall(Flips(1, 2), L2(0.25))),
     (GraphFlip(2810, 2879, attributes=SparseFlip(0.01, 0.6)), Flips(1, 3)),
     (
         GraphFlip(30, 5, adjacency=SparseFlip(0.01, 0.4), attributes=SparseFlip(0.01, 0.6)),
@@ -218,7 +219,7 @@ def largest_fall(scheme, certificate, p):
         return 2**9
     if certificate.operator.name == "pareto":
         return 2**6
-    if certificate.operator.name == "hierarchical":  # of Gaussian noise here
+    if certificate.operator.name in ("hierarchical", "best of several"):  # of Gaussian noise here
         return 2**9
     if certificate.operator.name != "gaussian":
         return 0

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -287,6 +288,44 @@ class TestServing:
         assert copy.deepcopy(made).predict_set(X[TEST])[1].shape == (300, 3, 2)
         with pytest.raises(RuntimeError, match="in a copy"):
             copy.deepcopy(ours().conformalize(X[CONFORMALIZE], Y[CONFORMALIZE])).predict_set(X)
+
+    @pytest.mark.parametrize("seed", [None, 3])
+    def test_no_call_repeats_noise(self, seed):
+        """Of whatever thread, calibration, copy or clone."""
+        seen = []
+
+        def recorder(x):
+            if bool((x != 1).any()):  # `predict` sees the inputs as they are
+                seen.append(x.numpy().copy())
+            return 4 * x
+
+        def fitted(adapter):
+            return adapter.conformalize(ones, np.arange(30) % 3)
+
+        ones = np.ones((30, 3), np.float32)
+        one = ours(recorder, confidence_level=0.5, random_state=seed)
+        others = [copy.copy(one), clone(one)]
+        for _ in range(2):
+            fitted(one).predict_set(ones)
+            others += [copy.copy(one), clone(one), clone(one).set_params(confidence_level=0.6)]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: one.predict_set(ones), range(8)))
+        for number, other in enumerate(others):
+            if seed is not None:
+                with pytest.raises(RuntimeError, match="with `random_state` must not draw in a co"):
+                    fitted(other)
+                with pytest.raises(ValueError, match="`first_id` must be beyond all ids in use"):
+                    other.reseed(seed)
+                other.reseed(10 + number)
+            fitted(other).predict_set(ones)
+        rows = np.concatenate(seen)
+        assert len(np.unique(rows, axis=0)) == len(rows) > 5000
+
+    def test_a_state_that_is_set_again_goes_on(self):
+        one = ours(random_state=3).conformalize(X[CONFORMALIZE], Y[CONFORMALIZE])
+        tau = one.rules_[0].tau_
+        one.set_params(random_state=4).set_params(random_state=3)
+        assert one.conformalize(X[CONFORMALIZE], Y[CONFORMALIZE]).rules_[0].tau_ != tau
 
     def test_what_a_module_does_not_take_is_named(self):
         made = ours(torch.nn.Linear(2, 3), n_samples=8)

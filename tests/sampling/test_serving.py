@@ -259,7 +259,8 @@ HELD = textwrap.dedent("""
     import os, signal, threading
     import numpy as np, torch
     from bincp.balls import L2
-    from bincp.sampling import RobustClassifier, _modes, _seeds
+    from bincp.noise import _seeds
+    from bincp.sampling import RobustClassifier, _modes
     from bincp.smoothing import Gaussian
 
     torch.set_num_threads(1)

@@ -4,7 +4,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -91,13 +91,16 @@ class Seeds:
             check_integer("first_id", first_id, low=known.free, high=MAX_ID)
         return made
 
-    def check_fresh(self, noun: str) -> None:
-        """Refuse a seed whose ids another object or process hands out, too."""
+    def check_fresh(self, noun: str, name: str = "seed") -> None:
+        """Refuse a seed whose ids another object or process hands out, too.
+
+        For the message, the owner is called by a noun, and the seed by the name of its argument.
+        """
         if self.seed is not None and self._born != _process:
             what = "a copy or clone" if self._born is None else "a forked process"
             raise RuntimeError(
-                f"a {noun} with `seed` must not draw in {what}, which would repeat the noise "
-                "of the original; call reseed() on it, or make it without `seed`"
+                f"a {noun} with `{name}` must not draw in {what}, which would repeat the noise "
+                f"of the original; call reseed() on it, or make it without `{name}`"
             )
 
     def next_id(self, phase: Phase) -> int:
@@ -151,6 +154,13 @@ class Seeded(Estimator):
     """An estimator that draws noise: no two calls share it, of whatever copy, clone or process."""
 
     _seeds: Seeds
+    _seed_name: ClassVar[str] = "seed"  # of the argument
+
+    def _call(self, noun: str) -> Call:
+        """Return the seed and the ids of one call, or refuse it; the noun is for the message."""
+        seeds = self._seeds  # also if another thread assigns others meanwhile
+        seeds.check_fresh(noun, self._seed_name)
+        return seeds.call()
 
     def __getstate__(self) -> dict[str, Any]:
         # For copies and pickles.
@@ -163,8 +173,8 @@ class Seeded(Estimator):
 
     def _become(self, other: Self) -> None:
         # Ids that were handed out stay so, unless the seed is another one.
-        seeds, seed = self._seeds, other._given().get("seed")
-        if self._given().get("seed") != seed:
+        seeds, seed = self._seeds, other._given().get(self._seed_name)
+        if self._given().get(self._seed_name) != seed:
             seeds = seeds.reseeded(seed)
         super()._become(other)
         self._seeds = seeds
