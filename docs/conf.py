@@ -39,6 +39,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"bincp {version}"
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
+html_favicon = "_static/favicon.svg"
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
