@@ -40,6 +40,8 @@ html_title = f"bincp {version}"
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
 html_favicon = "_static/favicon.svg"
+# The theme of the reader; without it the script of the theme complains in the console.
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
