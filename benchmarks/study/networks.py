@@ -209,7 +209,7 @@ class GraphNetwork(nn.Module):
 
 def propagation_matrix(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Return D^-1/2 (A + I) D^-1/2, D the degrees of A + I."""
-    linked = sparse.csr_array(adjacency + sparse.eye_array(adjacency.shape[0], dtype=np.float32))
+    linked = sparse.csr_array(adjacency + sparse.eye(adjacency.shape[0], dtype=np.float32))
     scale = sparse.diags_array(linked.sum(axis=1) ** -0.5)
     return sparse.csr_array(scale @ linked @ scale, dtype=np.float32)
 
