@@ -210,14 +210,14 @@ class GraphNetwork(nn.Module):
 def propagation_matrix(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Return D^-1/2 (A + I) D^-1/2, D the degrees of A + I."""
     linked = sparse.csr_array(adjacency + sparse.eye(adjacency.shape[0], dtype=np.float32))
-    scale = sparse.diags_array(linked.sum(axis=1) ** -0.5)
+    scale = sparse.diags(linked.sum(axis=1) ** -0.5)
     return sparse.csr_array(scale @ linked @ scale, dtype=np.float32)
 
 
 def as_sparse_tensor(matrix: sparse.csr_array) -> torch.Tensor:
     """Return the matrix as a sparse tensor of torch."""
     entries = matrix.tocoo()
-    places = torch.from_numpy(np.stack(entries.coords).astype(np.int64))
+    places = torch.from_numpy(np.stack((entries.row, entries.col)).astype(np.int64))
     values = torch.from_numpy(entries.data)
     return torch.sparse_coo_tensor(places, values, matrix.shape, check_invariants=True).coalesce()
 

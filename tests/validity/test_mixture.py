@@ -176,7 +176,7 @@ class WorstCase:
         """
         a, b = self.setting.rank, self.setting.n + 1 - self.setting.rank
         passed = self.x * stats.beta.sf(self.x, a, b)
-        passed += self.setting.share * special.betainc(a + 1, b, self.x)
+        passed += self.setting.share * stats.beta.cdf(self.x, a + 1, b)
         step = np.clip(np.diff(passed), 0, np.diff(self.x))
         return float(self.y[0] + np.sum(np.diff(self.y) * (step / np.diff(self.x))))
 
@@ -187,7 +187,7 @@ def _at_most(s: int, m: int, q: Array, p: Array) -> Array:
         return np.zeros_like(p)
     if s >= m:
         return np.ones_like(p)
-    return np.where(q < 0.5, special.betainc(m - s, s + 1, q), stats.beta.sf(p, s + 1, m - s))
+    return np.where(q < 0.5, stats.beta.cdf(q, m - s, s + 1), stats.beta.sf(p, s + 1, m - s))
 
 
 def _points(attack: Attack, setting: Setting, k: int) -> Array:
