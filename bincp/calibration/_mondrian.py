@@ -454,6 +454,11 @@ def _check_departures(settings: Settings) -> None:
             "points between classes and their share of each class is not known, got "
             f"{settings.label_noise!r}"
         )
+    if settings.lost and settings.correction == "shared-draws":
+        raise ValueError(
+            '`correction` must be "mixture" with poisoned points or labels, got "shared-draws": '
+            "its rank, t and test depend on the sizes of the classes, which an adversary may choose"
+        )
     if (settings.lost or settings.resizes) and settings.spends_on_classes:
         raise ValueError(
             '`union` must be "two-bounds" with poisoned points, because the bounds of '
