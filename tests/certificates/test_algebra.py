@@ -98,6 +98,17 @@ def test_no_repetition_is_the_identity() -> None:
         assert hierarchical(step, 0.5, 0).lower(p) == p
 
 
+def test_noise_on_nothing_that_changed_is_the_identity_in_combinations_too() -> None:
+    flips = bincp.certify(bincp.smoothing.SparseFlip(0.01, 0.6), bincp.balls.Flips(1, 2))
+    for shown in (False, True):
+        nothing = hierarchical(flips, 0.5, 0, shown=shown)
+        whole = mixture([nothing, repeat(flips, 0)], ["1/2", "1/2"])
+        assert nothing.describe()["tight"]
+        assert whole.describe()["tight"]
+        assert whole.lower(0.9) == whole.upper(0.9) == 0.9
+        assert product(nothing, nothing).lower(0.9) == 0.9
+
+
 def private(row: dict[str, Any]) -> Certificate:
     if "from_privacy" in row:
         return from_privacy(*row["from_privacy"])
