@@ -941,8 +941,9 @@ def sample_values(
     axis = check_integer("axis", axis, low=-values.ndim, high=values.ndim - 1)
     if values.shape[axis] == 0:
         raise ValueError(f"`{name}` must hold at least one sample, got shape {values.shape}")
-    # Compared in double precision, so that a float32 sample is not rounded; NaN fails.
-    bad = ~((values >= np.float64(low)) & (values <= np.float64(high)))
+    # Compared in double precision, so that no bound is rounded to float32: with arrays, as NumPy 1
+    # rounds scalars to the dtype of the array. NaN fails.
+    bad = ~((values >= np.array([low])) & (values <= np.array([high])))
     if bad.any():
         wanted = "not be NaN" if low == -math.inf else f"be in [{low:g}, {high:g}]"
         raise ValueError(f"`{name}` must {wanted}, got {values[bad][0]} {where(bad)}")

@@ -23,7 +23,7 @@ extensions = [
     "certificate_pages",
     "reference_pages",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "paper"]
 templates_path: list[str] = []
 nitpicky = False
 

@@ -30,12 +30,15 @@ from bincp.calibration._prediction import (
 )
 from bincp.calibration._risk_counts import better_p_of, fit_counts
 from bincp.calibration._risk_rule import (
+    ANY_MISSED,
     CORRECTIONS,
     FALSE_NEGATIVE_RATE,
+    LOSSES,
     RiskRule,
     RiskSettings,
 )
 from bincp.calibration._risk_threshold import Loss, Sets, largest_threshold
+from bincp.calibration._shared_draws import check_independent
 from bincp.calibration._stored import StoredScores
 from bincp.calibration._told import log_choice
 from bincp.calibration._triviality import too_few_points, too_small_p
@@ -79,7 +82,8 @@ class RobustRiskControl(Certified):
         Share of the scores of a label that reach its own threshold, in (0, 1]; chosen without the
         calibration and test data. If it is not given, it is chosen as by `bincp.BinCP`, from n, m,
         m', alpha, eta, K and the certificate. Not used by `calibrate_exact`.
-    loss : "false-negative-rate" or callable
+    loss : "false-negative-rate", "any-missed" or callable
+        The share of the true labels that are missing, or 1 if any is. Else
         ``loss(sets, labels)`` takes two bool arrays (n, K) and returns the losses (n,), in [0, 1],
         taken at their exact binary values. It must not grow when labels are added to a set (which
         is checked on the sets that calibration meets), and must be at most alpha for the set of all
@@ -159,7 +163,10 @@ class RobustRiskControl(Certified):
     u = v = 0, the means of u and v are these; so the upper concave envelope of the curve (u, v) at
     a' is a bound on the loss, as in `BinCP`. How the labels depend on each other does not matter.
     Any other loss is at most that of the imagined set, or 1 if a label of the imagined set is
-    refused: a' + K D, D the largest (1 - u(p)) v(p). A shift acts on 1 less the loss, as on the
+    refused: a' + K D, D the largest (1 - u(p)) v(p). The loss "any-missed" has another bound, too,
+    and the better one is used. Let p be the least probability of a true label. The imagined point
+    loses at least u(p), whose mean is at most a', and the attacked one at most min(1, K v(p)): the
+    envelope of these two at a' is a bound. A shift acts on 1 less the loss, as on the
     probability of an event. Poison: the losses of the clean points that are left are at most the
     n - b largest that are seen, and those of the others at most 1. The same is said of n + d points
     where d were deleted. Of inserted points, D <= d, the n - D largest losses bound those of the
@@ -243,18 +250,23 @@ class RobustRiskControl(Certified):
         shift: Shift | None = None,
     ) -> None:
         as_certificate(certificate)
-        named = isinstance(loss, str) and loss == FALSE_NEGATIVE_RATE
-        if not (named or callable(loss)):
-            raise ValueError(f'`loss` must be "false-negative-rate" or callable, got {loss!r}')
+        name = loss if isinstance(loss, str) and loss in LOSSES else None
+        if name is None and not callable(loss):
+            raise ValueError(f"`loss` must be one of {LOSSES} or callable, got {loss!r}")
         if not isinstance(correction, str) or correction not in CORRECTIONS:
             raise ValueError(f"`correction` must be one of {CORRECTIONS}, got {correction!r}")
+        if name == ANY_MISSED and additive:
+            raise ValueError(
+                '`additive` must be False for the loss "any-missed", which is no sum over labels, '
+                f"got {additive!r}"
+            )
         self._certificate = certificate
-        self._loss: str | Loss | None = FALSE_NEGATIVE_RATE if named else loss
+        self._loss: str | Loss | None = loss
         self._rule = None
         self._settings = RiskSettings(
             alpha=check_level("alpha", alpha),
             p=None if p is None else check_level("p", p, closed_high=True),
-            loss=FALSE_NEGATIVE_RATE if named else None,
+            loss=name,
             correction=correction,
             eta=check_level("eta", eta),
             passes=check_passes(passes, correction, None),
@@ -315,7 +327,8 @@ class RobustRiskControl(Certified):
             If the labels are not boolean.
         ValueError
             If shapes or dtypes are wrong, a score is NaN, or the loss breaks its contract. If a run
-            is for other noise or test points, or does not keep all scores.
+            is for other noise or test points, or does not keep all scores. If the points share
+            their draws and the correction is "mixture".
         FileNotFoundError
             If a run is not complete.
         """
@@ -323,6 +336,7 @@ class RobustRiskControl(Certified):
         if isinstance(scores, StoredScores):
             scores = scores.all_scores(certificate.describe())
         settings = self._settings
+        check_independent(scores, settings.correction, cure='correction="clopper-pearson" or ')
         checked = as_scores("scores", scores)
         check_calibration_shape(checked, "(n, K, m)")
         n, n_classes, m = checked.bits.shape

@@ -15,7 +15,7 @@ from bincp.calibration._consistency import (
     sample_sizes,
     tau_of_dtype,
 )
-from bincp.calibration._risk_rule import CORRECTIONS, FALSE_NEGATIVE_RATE, RiskRule
+from bincp.calibration._risk_rule import CORRECTIONS, LOSSES, RiskRule
 
 
 def contradiction(rule: RiskRule) -> str | None:
@@ -26,7 +26,7 @@ def contradiction(rule: RiskRule) -> str | None:
 def _checks(rule: RiskRule) -> Checks:
     settings = rule.settings
     yield "`correction` is not one that is known", settings.correction in CORRECTIONS
-    yield "`loss` is not one that is known", settings.loss in (FALSE_NEGATIVE_RATE, None)
+    yield "`loss` is not one that is known", settings.loss in (*LOSSES, None)
     bounded = settings.correction == "clopper-pearson"
     yield "`eta` must be below alpha", not bounded or settings.eta < settings.alpha
     yield (

@@ -6,6 +6,7 @@ What the test may refuse then depends on the loss; the proofs are in the notes o
 `bincp.RobustRiskControl`.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -17,19 +18,20 @@ import numpy as np
 from bincp._utils.bisection import last_integer
 from bincp._utils.levels import success_rank
 from bincp.calibration import _wide_reference as population
-from bincp.calibration._conditions import TOLERANCE
-from bincp.calibration._curve import Curve
+from bincp.calibration._conditions import TOLERANCE, MeanFailure
+from bincp.calibration._curve import Array, Curve
 from bincp.calibration._label_test import MOST_EARLY_DRAWS, LabelTest
 from bincp.calibration._loss_fitting import FITTED_SAMPLES
 from bincp.calibration._mixture import Setup, setups_of
 from bincp.calibration._rank_proof import allow_test, is_valid
-from bincp.calibration._risk_rule import RiskRule, RiskSettings
+from bincp.calibration._risk_rule import ANY_MISSED, RiskRule, RiskSettings
 from bincp.calibration._search import Price, Rule, best_rule, price_of, success_ranks
 from bincp.certificates import Certificate
 
 _PARTS_OF_A_RANK = 16  # a' is told so finely: losses are fractions, ranks are whole
 _FINE_POINTS = 2400  # of the search
 _FINEST_POINTS = 20_000  # of the rule that is used
+_TRIED_SHARES = 64  # parts of alpha that the search tells apart
 _MOST_COUNTS = 32  # values of k that are tried
 _SPREADS = (Fraction(3, 5), Fraction(6, 5), Fraction(2), Fraction(3))
 _ROUNDING = Fraction(1, 10**12)  # of the two probabilities of a lost label
@@ -74,7 +76,10 @@ def risk_is_paid(rule: RiskRule, certificate: Certificate) -> bool:
     curve = _curve(settings.worst(certificate), t, m, m_test, _FINEST_POINTS)
     refused = rule.refusals(curve)
     left = settings.level - rule.n_classes * _lost(curve, t, m, refused)
-    return share <= left + Fraction(TOLERANCE)
+    if share <= left + Fraction(TOLERANCE):
+        return True
+    of_any = settings.loss == ANY_MISSED
+    return of_any and _any_is_paid(settings, curve, t, m, refused, rule.n_classes, share)
 
 
 # ---- losses that are sums over the labels that are missing ------------------------------------
@@ -127,28 +132,75 @@ def _for_any_loss(
     worst, price = settings.worst(certificate), price_of(settings.of_ranks)
     ranks = success_ranks(m) if settings.p is None else [success_rank(settings.p, m)]
     best = RiskTest(settings.level, ranks[-1], LabelTest(0, m_test))
-    least = np.inf
-    for t in ranks:
+    least, most = np.inf, settings.level * (n + 1) - settings.lost
+    for t in ranks if most >= 1 else ():
         curve = _curve(worst, t, m, m_test, _FINE_POINTS)
         for test in _tests(m_test, price):
-            lost = _lost(curve, t, m, test.worst_refusals(curve))
-            share = settings.level - n_classes * lost
+            if _cost(test, t, m, most, n, price) >= least:
+                continue  # not even with all of alpha for the losses
+            refused = test.worst_refusals(curve)
+            share = _share(settings, curve, t, m, refused, n_classes, _TRIED_SHARES)
             rank = share * (n + 1) - settings.lost
             if rank < 1:
                 continue
-            cost = _cost(test, t, m, float(rank), n, price)
+            cost = _cost(test, t, m, rank, n, price)
             if cost < least:
                 best, least = RiskTest(share, t, test), cost
     _, t, test = best
     if not test.k:
         return best
     curve = _curve(worst, t, m, m_test, _FINEST_POINTS)
-    lost = _lost(curve, t, m, test.worst_refusals(curve))
-    return RiskTest(settings.level - n_classes * lost, t, test)
+    refused = test.worst_refusals(curve)
+    parts = math.ceil(settings.level * _PARTS_OF_A_RANK * (n + 1))
+    return RiskTest(_share(settings, curve, t, m, refused, n_classes, parts), t, test)
 
 
 def _curve(certificate: Certificate, t: int, m: int, m_test: int, points: int) -> Curve:
     return Curve.around(certificate, t, m, m_test, points=points)
+
+
+def _share(
+    settings: RiskSettings,
+    curve: Curve,
+    t: int,
+    m: int,
+    refused: Array,
+    n_classes: int,
+    parts: int,
+) -> Fraction:
+    """Return the largest level of the losses that is shown to pay for the refusals.
+
+    The envelope is asked for as many parts of all that there is.
+    """
+    paid = settings.level - n_classes * _lost(curve, t, m, refused)
+    if settings.loss != ANY_MISSED:
+        return paid
+
+    def holds(i: int) -> bool:
+        return _any_is_paid(settings, curve, t, m, refused, n_classes, share(i))
+
+    def share(i: int) -> Fraction:
+        return settings.level * Fraction(i, parts)
+
+    return max(paid, share(last_integer(holds, 1, parts)))
+
+
+def _any_is_paid(
+    settings: RiskSettings,
+    curve: Curve,
+    t: int,
+    m: int,
+    refused: Array,
+    n_classes: int,
+    share: Fraction,
+) -> bool:
+    """Whether a level of the loss of any label is shown to pay for the refusals of labels.
+
+    The label of the least probability p is missed by the imagined point with probability u(p), and
+    any label by the attacked one with at most K times v(p).
+    """
+    any_refused = np.minimum(n_classes * refused, 1.0)
+    return MeanFailure(curve, t, m, share, settings.proof_level).allows(any_refused)
 
 
 def _lost(curve: Curve, t: int, m: int, refused: np.ndarray) -> Fraction:
@@ -173,9 +225,9 @@ def _tests(m_test: int, price: Price) -> Iterator[LabelTest]:
             yield LabelTest(k, draws, spread, m_test - draws)
 
 
-def _cost(test: LabelTest, t: int, m: int, rank: float, n: int, price: Price) -> float:
+def _cost(test: LabelTest, t: int, m: int, rank: Fraction, n: int, price: Price) -> float:
     fitted = min(m, FITTED_SAMPLES)
-    at = population.levels(fitted).by_rank(max(1, round(t * fitted / m)), rank, n)
+    at = population.levels(fitted).by_rank(max(1, round(t * fitted / m)), float(rank), n)
     wrong = population.mean_over_nodes(_accepted(test), at)
     passes = _passes(test, float(np.round(at.mean(), 1))) if price.early else 1.0
     return Rule(test, wrong, passes).cost(price)

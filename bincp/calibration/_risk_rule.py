@@ -11,6 +11,9 @@ from bincp.calibration._sequential import SequentialRule, exit_probabilities
 
 CORRECTIONS = ("mixture", "clopper-pearson", "none")
 FALSE_NEGATIVE_RATE = "false-negative-rate"
+ANY_MISSED = "any-missed"
+LOSSES = (FALSE_NEGATIVE_RATE, ANY_MISSED)
+"""Losses that have a name."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class RiskSettings(Departures):
     @property
     def is_additive(self) -> bool:
         """Whether the loss is a sum of weights of the true labels that are missing."""
-        return self.loss is not None or self.additive
+        return self.loss == FALSE_NEGATIVE_RATE or (self.loss is None and self.additive)
 
     @property
     def of_ranks(self) -> Settings:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, as_array, where
 from bincp._utils.levels import shown
+from bincp.calibration._risk_rule import ANY_MISSED, FALSE_NEGATIVE_RATE
 from bincp.metrics import as_members, exact_false_negative_rates, false_negative_rate
 
 Sets: TypeAlias = npt.NDArray[np.bool_]
@@ -42,7 +43,7 @@ def largest_threshold(
     """Return the largest value v with sum_i loss_i({values_i >= v}) + 1 <= level (n + 1).
 
     -inf, without a sum, if there is none. The sets change at values only, and the loss grows with
-    v. A string is the false-negative rate. Of the clean points, whose ``size`` is n if not given,
+    v. A string is the name of a loss. Of the clean points, whose ``size`` is n if not given,
     those that are ``lost`` cost 1, and the largest losses that are seen stand for the rest. A
     function that is said to be ``additive`` is checked.
     """
@@ -85,7 +86,7 @@ def _total(
     loss: str | Loss, sets: Sets, true: Sets, losses: npt.NDArray[np.float64], left_out: int
 ) -> Fraction:
     """Return the sum of all losses but the smallest ones that are left out, exactly."""
-    if isinstance(loss, str):
+    if loss == FALSE_NEGATIVE_RATE:
         rates, which = exact_false_negative_rates(sets, true)
     else:
         different, which = np.unique(losses, return_inverse=True)
@@ -99,6 +100,8 @@ def _total(
 
 
 def _losses(loss: str | Loss, sets: Sets, true: Sets) -> npt.NDArray[np.float64]:
+    if loss == ANY_MISSED:
+        return np.asarray(np.any(true & ~sets, axis=1), np.float64)
     if isinstance(loss, str):
         return false_negative_rate(sets, true)
     losses = as_array("loss(sets, labels)", loss(sets, true))

@@ -71,9 +71,10 @@ class Seeds:
         other._born = None
         with _lock:
             known = {one: dict(stream.next) for one, stream in self._used.items()}
-        for one in (self.seed, other.seed):
+        for one, first in ((self.seed, self._first), (other.seed, 0)):
             if one is not None:
-                known.setdefault(one, {"calibration": self._first, "test": self._first})
+                ids = known.setdefault(one, {"calibration": 0, "test": 0})
+                known[one] = {phase: max(n, first) for phase, n in ids.items()}
         other._used = {one: _Stream(ids, None) for one, ids in known.items()}
         return other
 
@@ -81,6 +82,9 @@ class Seeds:
         """Return what the same object gets with another seed, or with one that it had before."""
         made = Seeds(seed, 0 if first_id is None else first_id)
         made._used = self._used
+        if self.seed is not None and self._born != _process:  # the original may use it yet
+            begun = _Stream({"calibration": self._first, "test": self._first}, self._born)
+            self._used.setdefault(self.seed, begun)
         known = None if made.seed is None else self._used.get(made.seed)
         if known is not None and first_id is None and not known.is_ours:
             raise ValueError(

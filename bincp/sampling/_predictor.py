@@ -279,7 +279,10 @@ class Predictor(RuleOwner):
                 check_same(known, _seen(job), f"the {self._who.noun}")
                 if given is None:
                     job = replace(job, ids=call.take(phase, n))
-                    _check_shared_noise(job, call)
+                if _is_shared(job):
+                    if given is not None:
+                        call.take(phase, n)  # given ids give it no other noise
+                    _check_shared_noise(call)
                 yield job, labels
                 start += n
             if given is not None:
@@ -303,10 +306,14 @@ class Predictor(RuleOwner):
             raise ValueError("`x` must hold at least one calibration input, got an empty loader")
 
 
-def _check_shared_noise(job: Job, call: Call) -> None:
+def _is_shared(job: Job) -> bool:
+    """Say if all test nodes have one noisy graph."""
+    return isinstance(job.x, GraphInputs) and job.x.shared and job.phase == "test"
+
+
+def _check_shared_noise(call: Call) -> None:
     """Refuse a second call that would draw the noisy graph of a first one again."""
-    shared = isinstance(job.x, GraphInputs) and job.x.shared and job.phase == "test"
-    if shared and call.follows_another:
+    if call.follows_another:
         raise ValueError(
             "one noisy graph for all test nodes has the noise of its seed alone, and a call before "
             "this one has shown it: call reseed(), or make the classifier without `seed`"

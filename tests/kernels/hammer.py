@@ -466,7 +466,7 @@ WITHOUT_ARRAYS = {
                "from_functions", "ForeignOperator"},
     _mixture: {"normal_quantile"},
     _noise: {"philox4x32"},
-    _operators: {"chain", "best", "hierarchy", "shift_of", "shifted", "steps_of",
+    _operators: {"chain", "best", "hierarchy", "evaluations_of", "shift_of", "shifted", "steps_of",
                  "CombinedOperator", "charged", "exponential_power", "gaussian", "identity",
                  "laplace", "laplace_or_uniform", "pareto", "half_power", "sech_power", "sparse",
                  "sparse_masses", "sparse_tiny", "steps", "uniform", "categorical_masses"},

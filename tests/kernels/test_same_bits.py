@@ -23,13 +23,17 @@ PROGRAMS = {
 LEVELS = ["-O0", "-O1", "-O2", "-O3"]
 SETS = ["-msse2", "-mavx2", "-march=x86-64-v4"]
 X86 = os.uname().machine == "x86_64"
+ELSEWHERE = {
+    "aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
+    "windows": ("x86_64-w64-mingw32-gcc", "wine"),
+}
 COMPILERS = [compiler for compiler in ("gcc", "clang") if shutil.which(compiler)]
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc and no clang")
 
 
 def built(name: str, compiler: str, flags: list[str], folder: Path) -> Path:
-    program = folder / name
+    program = folder / f"{name}.exe"  # the end that Windows wants, and no other system minds
     command = [compiler, "-std=c11", "-ffp-contract=off", *flags, "-Icsrc", "-Ibincp/include"]
     sources = [f"tests/c/{name}.c", *(f"csrc/{source}" for source in PROGRAMS[name])]
     subprocess.run([*command, *sources, "-o", program, "-lm"], cwd=ROOT, check=True)
@@ -93,10 +97,19 @@ def test_contraction_would_change_bits(name: str, expected: dict[str, str], tmp_
     assert digest(built(name, "gcc", flags, tmp_path)) != expected
 
 
-@pytest.mark.slow  # it runs in an emulator
-def test_aarch64(name: str, expected: dict[str, str], tmp_path: Path) -> None:
-    compiler, runner = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
+@pytest.mark.slow  # they run in emulators
+@pytest.mark.parametrize("platform", ELSEWHERE)
+def test_other_platforms(
+    name: str,
+    platform: str,
+    expected: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiler, runner = map(shutil.which, ELSEWHERE[platform])
     if compiler is None or runner is None:
-        pytest.skip("no aarch64 compiler with qemu-user")
+        pytest.skip(f"no {' or no '.join(ELSEWHERE[platform])}")
+    monkeypatch.setenv("WINEPREFIX", str(tmp_path / "wine"))
+    monkeypatch.setenv("WINEDEBUG", "-all")
     program = built(name, compiler, ["-O3", "-static"], tmp_path)
     assert digest(program, runner) == expected

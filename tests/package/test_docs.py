@@ -3,6 +3,7 @@
 The build of the pages is a step of .ci/run, and fails on a warning.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -74,3 +75,30 @@ def test_links_of_a_page_lead_to_files_and_headings(page: Path) -> None:
         file = (page.parent / path).resolve() if path else page
         assert file.exists(), target
         assert not anchor or anchor in anchors_of(file), target
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("install", "start.md"),
+        ("first sets", "start.md"),
+        ("scores of my own", "guide/own_scores.md"),
+        ("choose n, m", "guide/choose.md"),
+        ("graph", "guide/graphs.md"),
+        ("serve", "guide/serving.md"),
+        ("scale out", "guide/scale.md"),
+        ("new ball in C", "guide/embed.md"),
+        ("audit", "guide/audit.md"),
+        ("explain the guarantee to a colleague", "guide/explain.md"),
+    ],
+)
+def test_the_front_page_leads_to_each_task_by_its_words(words: str, page: str) -> None:
+    front = (ROOT / "docs" / "index.md").read_text()
+    links = re.findall(r"\[([^\]]+)\]\(([^)\s#]+)[^)]*\)", front)
+    assert page in [target for text, target in links if words in text]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_code_that_is_only_shown_is_python(page: Path) -> None:
+    blocks = [block.partition("\n") for block in page.read_text().split("```")[1::2]]
+    assert all(ast.parse(code).body for language, _, code in blocks if language == "py")

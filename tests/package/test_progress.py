@@ -71,10 +71,11 @@ def test_without_tqdm_only_a_wanted_bar_is_an_error(monkeypatch):
 
 @pytest.mark.parametrize("stderr", [None, "closed"])
 def test_without_a_stderr(monkeypatch, stderr):
-    stream = Terminal()
+    stream = io.StringIO()  # says no more whether it is a terminal once it is closed
     stream.close()
     monkeypatch.setattr(sys, "stderr", stream if stderr else None)
-    work(None)
+    with progress_bar(None, 3, "work", "step") as bar:
+        assert isinstance(bar, module._NoBar)
 
 
 def test_lines_stand_above_the_bar(monkeypatch):

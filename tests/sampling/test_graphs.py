@@ -369,10 +369,15 @@ def test_a_shared_test_graph_is_drawn_once_with_a_seed():
         if seed is None:
             classifier.predict(shared)
         else:
-            with pytest.raises(ValueError, match="one noisy graph for all test nodes"):
-                classifier.predict(shared)
-            classifier.reseed(6)
-            assert classifier.predict(shared).sets.shape == (2, K)
+            for ids in (None, [7, 8]):
+                with pytest.raises(ValueError, match="one noisy graph for all test nodes"):
+                    classifier.predict(shared, indices=ids)
+            for fresh, ids in ((6, None), (7, [7, 8])):
+                assert classifier.reseed(fresh).predict(shared, indices=ids).sets.shape == (2, K)
+                with pytest.raises(ValueError, match="one noisy graph for all test nodes"):
+                    classifier.predict(shared, indices=[1, 2])
+                with pytest.raises(ValueError, match="one noisy graph for all test nodes"):
+                    classifier.reseed(fresh).predict(shared)
 
 
 def test_a_classifier_of_nodes_cannot_be_saved(tmp_path):

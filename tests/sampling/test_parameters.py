@@ -210,6 +210,26 @@ def test_no_copy_and_no_clone_repeats_noise(copied, seed):
         assert len(np.unique(found, axis=0)) == len(found) == 4 * (20 * 4 * 2)
 
 
+@pytest.mark.parametrize("used", [False, True])
+def test_a_forked_process_does_not_begin_the_seed_again(used, monkeypatch):
+    """Its parent may draw with it later, if it has not yet."""
+    from bincp.noise import _seeds
+
+    seen = Recorder()
+    for ours in kinds(seen, 5):
+        if used:
+            drawn(ours, seen)
+        with monkeypatch.context() as forked:
+            forked.setattr(_seeds, "_process", _seeds._process + 1)
+            with pytest.raises(RuntimeError, match="must not draw in a forked process"):
+                drawn(ours, seen)
+            with pytest.raises(ValueError, match="`first_id` must be beyond all ids in use"):
+                ours.reseed(5)
+            with pytest.raises(ValueError, match="`first_id` must be beyond all ids in use"):
+                ours.set_params(seed=6).set_params(seed=5)
+            drawn(ours.reseed(7), seen)
+
+
 def test_cross_validation_takes_no_seed():
     from sklearn.base import BaseEstimator
     from sklearn.model_selection import cross_val_score

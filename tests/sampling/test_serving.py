@@ -145,6 +145,8 @@ class TestSeeds:
         with pytest.raises(ValueError, match=r"`first_id` must be in \[60, .* got 59"):
             ours.reseed(5, first_id=59)  # 60 calibration points have ids
         assert ours.reseed(5, first_id=60).predict(X[:2]).ids.tolist() == [60, 61]
+        with pytest.raises(ValueError, match="at least 1000"):
+            copy.copy(ours.reseed(5, first_id=1000)).reseed(5)
 
     def test_a_stream_that_begins_after_its_seed_was_replaced_shares_none(self):
         ours = fitted()

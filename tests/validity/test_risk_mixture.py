@@ -235,7 +235,7 @@ class Game:
         n, m, m_test, alpha, p = self.numbers
         options = {"poisoned": self.b, "shift": self.shift, "p": p, **options}
         if self.loss is any_missed:
-            options["loss"] = as_function
+            options.setdefault("loss", as_function)
         certificate = certificate or certificate_of(self.world)
         return risk_test(certificate, settings_of(certificate, alpha, **options), n, 2, m, m_test)
 
@@ -275,13 +275,14 @@ def test_no_adversary_gets_above_the_level_of_the_false_negative_rate():
 
 
 @pytest.mark.slow
-def test_no_adversary_gets_above_the_level_of_another_loss():
+@pytest.mark.parametrize("loss", [as_function, "any-missed"])
+def test_no_adversary_gets_above_the_level_of_another_loss(loss):
     """And a test that is not paid for, of the strictest count at the whole level, is refuted."""
     rng = random.Random(5)
     refuted = checked = 0
     for case in cases(rng, 80, Fraction(7, 8)):
         game = Game(*case, any_missed)
-        rule = game.rule()
+        rule = game.rule(loss=loss)
         checked += rule.test.k > 0
         assert not game.is_lost(rule)
         _, m, m_test, alpha, p = game.numbers
@@ -289,6 +290,87 @@ def test_no_adversary_gets_above_the_level_of_another_loss():
         refuted += game.risk(level, math.ceil(p * m), m_test) > alpha + TOLERANCE
     assert checked > 20
     assert refuted > 5
+
+
+def any_fails(law, labels, draws, least):
+    """The chance that fewer than ``least`` of the draws reach tau for some label, enumerated."""
+    total = Fraction(0)
+    for outcome in product(range(len(law)), repeat=draws):
+        if any(sum(label[z] for z in outcome) < least for label in labels):
+            total += math.prod(law[z] for z in outcome)
+    return total
+
+
+def test_the_curve_of_one_label_does_not_bound_the_loss_of_any():
+    """Labels that fail in different draws: with min(1, K v) the envelope holds, with v it does not.
+
+    t = 1 of m = 2 and k = 2 of m' = 2: u = (1 - p)^2, v = 1 - p^2.
+    """
+    failing = np.linspace(0, 1, 2001)
+    refuted = 0
+    for q in (Fraction(1, 20), Fraction(1, 8), Fraction(1, 4), Fraction(2, 5)):
+        law, labels = [q, q, 1 - 2 * q], [(0, 1, 1), (1, 0, 1)]
+        lost, refused = any_fails(law, labels, 2, 1), any_fails(law, labels, 2, 2)
+        assert (lost, refused) == (2 * q**2, 4 * q - 4 * q**2)
+        u, v = failing**2, 1 - (1 - failing) ** 2
+        for many, holds in ((2, True), (1, False)):
+            most = np.interp(float(lost), *concave(u, np.minimum(many * v, 1)))
+            assert not holds or refused <= most + 1e-9
+            refuted += not holds and refused > most + 1e-9
+    assert refuted > 2
+
+
+def concave(x, y):
+    """Return the corners of the upper concave envelope of points in increasing order of x."""
+    hull = []
+    for point in zip(x, y, strict=True):
+        while len(hull) > 1:
+            (x0, y0), (x1, y1) = hull[-2:]
+            if (y1 - y0) * (point[0] - x1) > (point[1] - y1) * (x1 - x0):
+                break
+            hull.pop()
+        hull.append(point)
+    return np.transpose(hull)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 10])
+def test_the_loss_of_any_label_has_the_better_of_two_bounds(n_classes):
+    """The envelope of (u, min(1, K v)) at the level, on a fine grid, and a larger k than K D."""
+    certificate = bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0.25))
+    rules = [
+        risk_test(certificate, settings_of(certificate, "0.1", loss=loss), 500, n_classes, 32, 32)
+        for loss in ("any-missed", as_function)
+    ]
+    share, t, test = rules[0]
+    z = np.linspace(-7, 7, 3001)
+    u = special.betainc(33 - t, t, special.ndtr(-z))
+    v = np.minimum(n_classes * special.betainc(33 - test.k, test.k, special.ndtr(0.25 - z)), 1)
+    below, above = u <= float(share), u > float(share)
+    slopes = (v[above][:, None] - v[below]) / (u[above][:, None] - u[below])
+    envelope = np.max(v[below] + slopes * (float(share) - u[below]))
+    price = float(share) + n_classes * np.max((1 - u) * v / n_classes)
+    assert min(envelope, price) <= 0.1 + 1e-6
+    assert test.k / rules[0].t >= rules[1].test.k / rules[1].t
+    if n_classes == 1:
+        assert test.k > rules[1].test.k
+
+
+def test_the_loss_of_any_label_is_counted_and_stored(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.random((200, 3)) < 0.5
+    scores = rng.normal(np.where(labels, 1, -1)[..., None], 0.4, (200, 3, 32))
+    certificate = bincp.certify(bincp.smoothing.Gaussian(1.0), bincp.balls.L2(0.25))
+    rule = bincp.RobustRiskControl(certificate, alpha=0.2, loss="any-missed")
+    rule.calibrate(scores, labels)
+    own = np.sort(scores, axis=2)[:, :, 32 - rule.success_rank_]
+    assert rule.total_loss_ == (labels & (own < rule.tau_)).any(axis=1).sum()
+    rule.save(tmp_path / "rule.json")
+    loaded = bincp.RobustRiskControl.load(tmp_path / "rule.json")
+    assert (loaded._rule, loaded.loss) == (rule._rule, "any-missed")
+    with pytest.raises(ValueError, match=r"`loss` must be one of \('false-negative-rate', 'any-m"):
+        bincp.RobustRiskControl(certificate, loss="all-missed")
+    with pytest.raises(ValueError, match='`additive` must be False for the loss "any-missed"'):
+        bincp.RobustRiskControl(certificate, loss="any-missed", additive=True)
 
 
 def test_the_price_of_another_loss_is_what_the_labels_may_lose():
