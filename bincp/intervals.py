@@ -872,16 +872,20 @@ def _last_near(x: npt.NDArray[np.float64], budget: float, end: float) -> npt.NDA
 def _kl_below(x: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the relative entropy of coins of the probabilities x and q, rounded down.
 
-    Logarithms are taken of 1 + a difference, which is exact where x and q are near.
+    Logarithms are taken of 1 + a difference, which is exact where x and q are near. A tiny q is
+    scaled, as x / q may be beyond all doubles; where it is, the other quotient is not used. It is
+    infinite or NaN, which is within no budget, only for q = 0 and 1.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        one = np.where(x < q / 2, np.log(x / q), np.log1p((x - q) / q))
+    scale = np.where(q < 2.0**-960, 2.0**64, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        far = np.log(x / (q * scale)) + np.log(scale)
+        one = np.where((x < q / 2) | ((scale > 1) & (x > 2 * q)), far, np.log1p((x - q) / q))
         other = np.where(
             1 - x < (1 - q) / 2, np.log((1 - x) / (1 - q)), np.log1p((q - x) / (1 - q))
         )
         one = np.where(x > 0, x * one, 0.0)
         other = np.where(x < 1, (1 - x) * other, 0.0)
-    return one + other - 16 * EPS * (np.abs(one) + np.abs(other))
+        return one + other - 16 * EPS * (np.abs(one) + np.abs(other))
 
 
 def _hoeffding_width(

@@ -15,6 +15,7 @@ from bincp.baselines._threshold import (
     check_true_scores,
 )
 from bincp.calibration._departures import Poison
+from bincp.calibration._shared_draws import check_independent
 
 __all__ = ["SmoothedCP", "VanillaCP"]
 
@@ -177,8 +178,10 @@ class SmoothedCP(ThresholdMethod):
         Raises
         ------
         ValueError
-            If the scores have a wrong shape or dtype, or are not finite.
+            If the scores have a wrong shape or dtype, or are not finite, or if the points share
+            their draws.
         """
+        check_independent(true_scores, cure="")
         samples, dtype = sampled_scores("true_scores", true_scores)
         check_points(samples)
         self._fit(finite_means("true_scores", samples))

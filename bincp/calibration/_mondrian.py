@@ -104,9 +104,9 @@ class MondrianBinCP(Configured):
     most b, the class had n_y + d - i points and the rank floor(a' (n_y + d - i + 1)); this is at
     least the rank used plus d, so that as many clean points as the rank used are still below tau.
     ``MondrianBinCP(certificate, n_classes=1, poisoned=b)`` does so for sets of one class, where
-    `BinCP` takes n for given. Confidence bounds that depend on n are refused, and so are rates of
-    wrong labels: errors move points between classes, and their share of a class that is seen is not
-    known. A `shift` is of the inputs of each class.
+    `BinCP` takes n for given. Confidence bounds that depend on n are refused, as is "shared-draws",
+    whose test depends on n; and so are rates of wrong labels: errors move points between classes,
+    and their share of a class that is seen is not known. A `shift` is of the inputs of each class.
 
     Each class size has a search of its own for the best rule, some 0.1 s in the default correction.
     Classes of equal size share it.

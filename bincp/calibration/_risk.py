@@ -38,6 +38,7 @@ from bincp.calibration._risk_rule import (
     RiskSettings,
 )
 from bincp.calibration._risk_threshold import Loss, Sets, largest_threshold
+from bincp.calibration._shared_draws import check_independent
 from bincp.calibration._stored import StoredScores
 from bincp.calibration._told import log_choice
 from bincp.calibration._triviality import too_few_points, too_small_p
@@ -326,7 +327,8 @@ class RobustRiskControl(Certified):
             If the labels are not boolean.
         ValueError
             If shapes or dtypes are wrong, a score is NaN, or the loss breaks its contract. If a run
-            is for other noise or test points, or does not keep all scores.
+            is for other noise or test points, or does not keep all scores. If the points share
+            their draws and the correction is "mixture".
         FileNotFoundError
             If a run is not complete.
         """
@@ -334,6 +336,7 @@ class RobustRiskControl(Certified):
         if isinstance(scores, StoredScores):
             scores = scores.all_scores(certificate.describe())
         settings = self._settings
+        check_independent(scores, settings.correction, cure='correction="clopper-pearson" or ')
         checked = as_scores("scores", scores)
         check_calibration_shape(checked, "(n, K, m)")
         n, n_classes, m = checked.bits.shape

@@ -57,12 +57,14 @@ class SharedDraws(np.ndarray[Any, np.dtype[Any]]):
     __array_priority__ = 1.0  # what they are concatenated with becomes like them
 
 
-def check_independent(scores: Any, correction: str) -> None:
+def check_independent(
+    scores: Any, correction: str = "mixture", *, cure: str = "correction='shared-draws' or "
+) -> None:
     """Refuse scores of shared noise for a correction that needs independent draws."""
     if isinstance(scores, SharedDraws) and correction == "mixture":
         raise ValueError(
             "one noisy graph for all calibration nodes makes their draws dependent: use "
-            "correction='shared-draws' or noise of their own"
+            f"{cure}noise of their own"
         )
 
 
@@ -148,7 +150,8 @@ def choose_shared(
             if best is None or wrong < best.wrong:
                 best = _Found(k, rank, success, wrong)
     if best is None:
-        return max(top - lost, 0), tried[-1], 0
+        left = conformal_rank(settings.level, n)  # as for the other corrections
+        return max(left - lost, 0), tried[-1], 0
     fine = Cells(certificate, best.t, m, m_test)
     most = _largest_count(fine.refusal, m_test, room(settings, n, best.rank))
     return best.rank - lost, best.t, max(best.k, most)

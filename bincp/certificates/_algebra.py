@@ -158,9 +158,9 @@ def repeat(certificate: Certificate, r: int) -> Certificate:
         [part],
         facts=Facts(
             tight=r == 0 or known.family is not None or (r == 1 and known.tight),
-            convex=known.convex,
+            convex=r == 0 or known.convex,
             family=known.family,
-            single=known.family == TRADE_OFF,
+            single=r == 0 or known.family == TRADE_OFF,
             masses=masses,
         ),
         inverse=lambda: repeat(part.inverse(), r),
@@ -224,15 +224,20 @@ def hierarchical(certificate: Certificate, q: float, r: int, *, shown: bool = Fa
     r = check_integer("r", r, low=0, high=2**31 - 1)
     shown = check_flag("shown", shown)
     known = facts_of(part)
+    operator = hierarchy(operand(part), Fraction(q), r)
     return combined(
-        hierarchy(operand(part), Fraction(q), r),
+        operator,
         {"type": "hierarchical", "q": q, "r": r, "shown": shown},
         [part],
         facts=Facts(
-            tight=known.tight and shown,
-            convex=known.convex,
-            single=known.single and shown,
-            masses=_then(known.masses, lambda masses: two_levels(masses, *power(Fraction(q), r))),
+            tight=r == 0 or (known.tight and shown),
+            convex=r == 0 or known.convex,
+            single=r == 0 or (known.single and shown),
+            masses=(
+                (lambda: of_operator(operator))
+                if r == 0
+                else _then(known.masses, lambda own: two_levels(own, *power(Fraction(q), r)))
+            ),
         ),
         inverse=lambda: hierarchical(part.inverse(), q, r, shown=shown),
         recipe=(_hierarchical, (part, q, r, shown)),

@@ -233,7 +233,7 @@ class _OfFunction:
         error = 1.0 - p
         if Fraction(error) < 1 - Fraction(p):  # f falls: the error is rounded up
             error = math.nextafter(error, 1.0)
-        return min(self.f(error), p)  # a trade-off function is at most 1 - a
+        return min(self.f(error), p)  # a function that rounded up may be above 1 - a
 
 
 def _from_function(f: TradeOff) -> Certificate:

@@ -12,12 +12,13 @@ from scipy import integrate, stats
 import bincp
 from bincp import shifts
 from bincp.balls import L2, Flips
+from bincp.baselines import RCP1, SmoothedCP
 from bincp.calibration._decision_rule import Settings
 from bincp.calibration._rebuild import certificate_of
 from bincp.calibration._shared_at_tau import CountsAtTau, choose_at_tau
 from bincp.calibration._shared_draws import Cells, SharedDraws, _largest_count, room
 from bincp.smoothing import Gaussian, SparseFlip
-from support import golden
+from support import golden, quiet
 
 GOLDEN = golden("shared_draws")
 IDENTITY = bincp.certify(Gaussian(1.0), L2(0.0))
@@ -333,6 +334,37 @@ def test_shared_scores_are_refused_by_the_mixture():
     labels = np.zeros(50, int)
     with pytest.raises(ValueError, match=message):
         bincp.MondrianBinCP(SOME, n_classes=2).calibrate(scores, labels)
+
+
+def test_shared_scores_are_refused_by_all_that_needs_independent_draws():
+    scores = np.random.default_rng(0).normal(size=(50, 2, 16)).view(SharedDraws)
+    labels = np.ones((50, 2), bool)
+    with pytest.raises(ValueError, match='use correction="clopper-pearson" or noise of their own'):
+        bincp.RobustRiskControl(SOME, alpha=0.3).calibrate(scores, labels)
+    bounded = bincp.RobustRiskControl(SOME, alpha=0.3, correction="clopper-pearson")
+    assert quiet(bounded.calibrate, scores, labels).guarantee == "robust"
+    with pytest.raises(ValueError, match="draws dependent: use noise of their own"):
+        SmoothedCP().calibrate(scores[:, 0])
+    with pytest.raises(ValueError, match="noise of their own"):
+        RCP1(SOME).calibrate(scores[:, 0, :1])
+
+
+def test_a_poisoner_who_chooses_the_size_of_a_class_must_not_choose_its_test():
+    """Classes of two sizes would have two tests, and labels move between them."""
+    for options in ({"poisoned": 2}, {"label_noise": ("count", 1)}):
+        with pytest.raises(ValueError, match='`correction` must be "mixture" with poisoned'):
+            bincp.MondrianBinCP(SOME, n_classes=2, correction="shared-draws", **options)
+    bincp.MondrianBinCP(SOME, n_classes=2, correction="shared-draws", poisoned=0)
+
+
+@pytest.mark.parametrize("poisoned", [0, 11])
+def test_trivial_rules_with_a_shift_load_again(poisoned, tmp_path):
+    options = {"shift": shifts.TotalVariation("0.19"), "poisoned": poisoned}
+    rule = bincp.BinCP(SOME, alpha="0.2", correction="shared-draws", **options)
+    rule = quiet(rule.calibrate, np.random.default_rng(0).normal(size=(60, 16)))
+    assert rule.min_count_ == 0
+    rule.save(tmp_path / "rule.json")
+    assert bincp.BinCP.load(tmp_path / "rule.json")._rule == rule._rule
 
 
 def test_what_has_no_proof_is_refused():

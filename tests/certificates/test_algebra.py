@@ -98,6 +98,24 @@ def test_no_repetition_is_the_identity() -> None:
         assert hierarchical(step, 0.5, 0).lower(p) == p
 
 
+def test_a_trade_off_function_that_rounds_up_promises_no_more_than_p() -> None:
+    certificate = from_tradeoff(lambda a: min(1.0, 1.0 - a + 5e-10))
+    for p in (0.0, 5e-324, 0.25, 0.5, 1.0):
+        assert certificate.lower(p) <= p
+        assert certificate.upper(p) >= p
+
+
+def test_noise_on_nothing_that_changed_is_the_identity_in_combinations_too() -> None:
+    flips = bincp.certify(bincp.smoothing.SparseFlip(0.01, 0.6), bincp.balls.Flips(1, 2))
+    for shown in (False, True):
+        nothing = hierarchical(flips, 0.5, 0, shown=shown)
+        whole = mixture([nothing, repeat(flips, 0)], ["1/2", "1/2"])
+        assert nothing.describe()["tight"]
+        assert whole.describe()["tight"]
+        assert whole.lower(0.9) == whole.upper(0.9) == 0.9
+        assert product(nothing, nothing).lower(0.9) == 0.9
+
+
 def private(row: dict[str, Any]) -> Certificate:
     if "from_privacy" in row:
         return from_privacy(*row["from_privacy"])

@@ -413,6 +413,19 @@ def test_the_sharper_form_is_the_last_place_in_the_budget(
         assert -1e-40 <= beyond <= 1e-12
 
 
+@pytest.mark.parametrize("eta", ["1e-19", "1e-20", "1e-30", "1e-300"])
+def test_the_sharper_form_reaches_the_smallest_doubles(eta: str) -> None:
+    """One sample of 1/16: the bound is about eta^16, beyond the doubles for the smaller levels."""
+    x, budget = digits.mpf("0.0625"), -digits.log(_mpf(Fraction(eta)))
+
+    def entropy(q: float) -> mpmath.mpf:
+        return x * digits.log(x / q) + (1 - x) * digits.log((1 - x) / (1 - digits.mpf(q)))
+
+    bound = hoeffding_kl_lower([0.0625], eta)
+    assert bound == 0 if entropy(5e-324) < budget else entropy(bound) >= budget
+    assert entropy(max(2 * bound, 5e-324)) < budget or bound == 0
+
+
 def test_bounds_of_reported_losses() -> None:
     """A bound lost its term where it is above the mean, that is, always."""
     losses = np.repeat([1.0, 0.0], [20, 80])
