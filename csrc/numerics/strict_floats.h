@@ -22,4 +22,9 @@
 #error "bincp needs operations that are rounded to their own type: compile for SSE2, without -mfpmath=387"
 #endif
 
+/* The C library of MinGW rounds fma twice, by way of the 80-bit type. */
+#if defined(__MINGW32__) && (defined(__x86_64__) || defined(__i386__)) && !defined(__FMA__)
+#error "bincp needs fma that is rounded once, which the C library of MinGW has not: compile with -mfma"
+#endif
+
 #endif

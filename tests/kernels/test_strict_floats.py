@@ -12,6 +12,7 @@ import bincp
 from support import ROOT
 
 COMPILER = shutil.which("gcc")
+MINGW = shutil.which("x86_64-w64-mingw32-gcc")
 SOURCES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("csrc/*/*.c"))
 WRONG = [
     "-ffast-math",
@@ -28,9 +29,11 @@ WRONG = [
 needs_gcc = pytest.mark.skipif(COMPILER is None, reason="no gcc")
 
 
-def compiled(source: str, *flags: str) -> subprocess.CompletedProcess[str]:
+def compiled(
+    source: str, *flags: str, compiler: str | None = COMPILER
+) -> subprocess.CompletedProcess[str]:
     command = [
-        str(COMPILER),
+        str(compiler),
         "-std=c11",
         "-fsyntax-only",
         *flags,
@@ -48,6 +51,14 @@ def test_every_kernel_refuses_fast_math(source: str) -> None:
     refused = compiled(source, "-ffast-math")
     assert refused.returncode != 0
     assert "bincp needs exact floating-point arithmetic" in refused.stderr
+
+
+@pytest.mark.skipif(MINGW is None, reason="no gcc for Windows")
+def test_fma_that_is_rounded_twice_is_refused() -> None:
+    refused = compiled("csrc/certificates/knapsack.c", compiler=MINGW)
+    assert refused.returncode != 0
+    assert "compile with -mfma" in refused.stderr
+    assert compiled("csrc/certificates/knapsack.c", "-mfma", compiler=MINGW).returncode == 0
 
 
 @needs_gcc
