@@ -115,7 +115,7 @@ def readers(folder: Path) -> list[tuple[str, list[bytes], Callable[[bytes], None
 
     def read_classifier(data: bytes) -> Any:
         (folder / "changed.json").write_bytes(data)
-        saved = Saved.read(folder / "changed.json")
+        saved = Saved.read(folder / "changed.json", bincp.sampling.RobustClassifier._who)
         return saved.rule, saved.seed, saved.answers.tolist() if saved.answers is not None else None
 
     def read_run(path: Path) -> Callable[[bytes], Any]:
