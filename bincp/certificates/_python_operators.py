@@ -173,11 +173,11 @@ def _add(a: float, b: float, *, up: bool) -> float:
 
 
 def _checked(name: str, bound: Bound, p: float) -> float:
-    """Return ``bound(p)`` as a float in [0, 1]."""
-    made, value = called(name, bound, p)
+    """Return ``bound(p)`` as a float in [0, 1]; both are 0 for -0."""
+    made, value = called(name, bound, p + 0.0)
     if not 0 <= value <= 1:
         raise CertificateError(f"{name}({p!r}) must be a float in [0, 1], got {made!r}")
-    return value
+    return value + 0.0
 
 
 def called(name: str, function: Callable[[float], float], p: float) -> tuple[Any, float]:

@@ -41,7 +41,7 @@ static bincp_operator operator_of(const char *name, const void *params, bincp_bo
 static double chain_lower(double p, const void *params)
 {
     const bincp_chain *chain = params;
-    double value = is_probability(p) ? p : NAN;
+    double value = probability_or_nan(p);
     for (size_t round = 0; round < chain->rounds && value > 0.0; ++round) {
         for (size_t i = 0; i < chain->n_parts; ++i) {
             value = chain->parts[i]->lower(value, chain->parts[i]->params);
@@ -53,7 +53,7 @@ static double chain_lower(double p, const void *params)
 static double chain_upper(double p, const void *params)
 {
     const bincp_chain *chain = params;
-    double value = is_probability(p) ? p : NAN;
+    double value = probability_or_nan(p);
     for (size_t round = 0; round < chain->rounds && value < 1.0; ++round) {
         for (size_t i = chain->n_parts; i-- > 0;) {
             value = chain->parts[i]->upper(value, chain->parts[i]->params);
@@ -96,8 +96,7 @@ static void chain_fill(const bincp_chain *chain, fill_of fill, int backwards, co
     for (size_t first = 0; first < n; first += CHUNK) {
         const size_t length = chunk_length(n - first);
         for (size_t i = first; i < first + length; ++i) {
-            const double value = p[i];
-            out[i] = is_probability(value) ? value : NAN;
+            out[i] = probability_or_nan(p[i]);
         }
         chain_chunk(chain, fill, backwards, out + first, length);
     }

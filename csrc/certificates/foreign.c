@@ -45,13 +45,10 @@ bincp_foreign bincp_foreign_functions(const bincp_operator *given)
     return functions;
 }
 
-static double guarded(const bincp_function *function, double p)
+static double guarded(const bincp_function *function, double given)
 {
-    if (!is_probability(p)) {
-        return NAN;
-    }
-    const double value = bincp_function_call(function, p);
-    return is_probability(value) ? value : NAN;
+    const double p = probability_or_nan(given);
+    return isnan(p) ? NAN : probability_or_nan(bincp_function_call(function, p));
 }
 
 /* The function gets only probabilities, in memory that no other thread writes: zeros take the place
@@ -61,14 +58,14 @@ static void fill_chunk(const bincp_function *function, const double *p, size_t n
     double asked[CHUNK] = {0.0}, bounds[CHUNK];
     unsigned char inside[CHUNK];
     for (size_t i = 0; i < n; ++i) {
-        const double value = p[i];
-        inside[i] = (unsigned char)is_probability(value);
+        const double value = probability_or_nan(p[i]);
+        inside[i] = (unsigned char)!isnan(value);
         asked[i] = inside[i] ? value : 0.0;
         bounds[i] = NAN;
     }
     function->fill(asked, n, function->data, bounds);
     for (size_t i = 0; i < n; ++i) {
-        out[i] = inside[i] && is_probability(bounds[i]) ? bounds[i] : NAN;
+        out[i] = inside[i] ? probability_or_nan(bounds[i]) : NAN;
     }
 }
 

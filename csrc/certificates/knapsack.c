@@ -300,7 +300,7 @@ static ALWAYS_INLINE double height_below(bincp_line line, double p)
 {
     const double height = line.value + line.slope * (p - line.from);
     const double bound = height > 0.0 ? height : 0.0;
-    return bound < p ? bound : p;
+    return bound < p ? bound : p + 0.0; /* 0 for -0 */
 }
 
 double bincp_regions_lower(const bincp_regions *regions, double p)
@@ -392,5 +392,6 @@ double bincp_regions_upper(const bincp_regions *regions, double p)
 {
     const bincp_line *const line = regions->upper.lines + line_of(&regions->upper, p);
     const double height = line->value + line->slope * (p - line->from);
-    return fmax(fmin(height, 1.0), p);
+    const double bound = height < 1.0 ? height : 1.0;
+    return p > bound ? p : bound; /* 0 for -0 */
 }

@@ -91,7 +91,7 @@ typedef double (*bound_fn)(double p, factors by);
 static ALWAYS_INLINE double single(double p, double shift, bound_fn bound)
 {
     const int unmoved = shift == 0.0 || is_marked(mark_of_end(p));
-    return unmoved ? end_value(p) : bound(p, factors_of(shift));
+    return unmoved ? probability_or_nan(p) : bound(p, factors_of(shift));
 }
 
 double bincp_laplace_lower(double p, const void *params)

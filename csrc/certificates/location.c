@@ -76,9 +76,10 @@ static double exp_above(double x, double error)
     return above(exp_of(-(x - error)), EXP_STEP);
 }
 
-static double lower(double p, const void *params, out_fn out, in_fn in)
+static double lower(double given, const void *params, out_fn out, in_fn in)
 {
-    if (!is_probability(p)) {
+    const double p = probability_or_nan(given);
+    if (isnan(p)) {
         return NAN;
     }
     if (p <= 0.5) {
@@ -88,9 +89,10 @@ static double lower(double p, const void *params, out_fn out, in_fn in)
     return moved.crossed ? moved.mass : fmin(sum_below(1.0, -moved.mass), p);
 }
 
-static double upper(double p, const void *params, out_fn out, in_fn in)
+static double upper(double given, const void *params, out_fn out, in_fn in)
 {
-    if (!is_probability(p)) {
+    const double p = probability_or_nan(given);
+    if (isnan(p)) {
         return NAN;
     }
     if (p > 0.5) {

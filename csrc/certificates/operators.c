@@ -24,7 +24,7 @@ enum { FILL_CHUNK = 512 }; /* probabilities at a time */
 static double identity(double p, const void *params)
 {
     (void)params;
-    return is_probability(p) ? p : NAN;
+    return probability_or_nan(p);
 }
 
 static double gaussian_lower(double p, const void *params)

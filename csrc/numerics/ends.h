@@ -25,17 +25,11 @@ static ALWAYS_INLINE int is_marked(uint64_t marks)
     return (marks >> 63) != 0;
 }
 
-/* The value at an end, or NaN. */
-static ALWAYS_INLINE double end_value(double p)
-{
-    return is_probability(p) ? p : NAN;
-}
-
 static ALWAYS_INLINE void mend_ends(const double *p, size_t n, double *out)
 {
     for (size_t i = 0; i < n; ++i) {
         if (is_marked(mark_of_end(p[i]))) {
-            out[i] = end_value(p[i]);
+            out[i] = probability_or_nan(p[i]);
         }
     }
 }
@@ -44,7 +38,7 @@ static ALWAYS_INLINE void mend_ends(const double *p, size_t n, double *out)
 static inline void fill_unmoved(const double *p, size_t n, double *out)
 {
     for (size_t i = 0; i < n; ++i) {
-        out[i] = end_value(p[i]);
+        out[i] = probability_or_nan(p[i]);
     }
 }
 

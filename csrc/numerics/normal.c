@@ -182,7 +182,7 @@ static ALWAYS_INLINE double bound_of(double p, double x, enclosed tail, directio
 static ALWAYS_INLINE double single(double p, double shift, direction to)
 {
     if (shift == 0.0 || is_marked(mark_of_end(p))) {
-        return end_value(p);
+        return probability_or_nan(p);
     }
     const double cut = shift < FAR_SHIFT ? shift : FAR_SHIFT;
     const scaled t = split(smaller_tail(p));

@@ -425,6 +425,7 @@ static void check_array(const bincp_operator *op, size_t n, int with_ends)
     for (size_t i = 0; i < n; ++i) {
         CHECK(same(low[i], op->lower(p[i], op->params)));
         CHECK(same(high[i], op->upper(p[i], op->params)));
+        CHECK(isnan(low[i]) || !(signbit(low[i]) || signbit(high[i])));
         CHECK(isnan(low[i]) == !(p[i] >= 0.0 && p[i] <= 1.0) && isnan(low[i]) == isnan(high[i]));
     }
     free(p);

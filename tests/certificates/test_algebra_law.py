@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from certificates.test_every_operator import HOSTILE, PAIRS, P, bits
+from certificates.test_every_operator import HOSTILE, PAIRS, P, assert_no_sign_of_zero, bits
 
 import bincp
 from bincp import Certificate
@@ -63,6 +63,7 @@ def different_operators() -> list[Certificate]:
 
 def assert_lawful(certificate: Certificate) -> None:
     check_law(certificate)
+    assert_no_sign_of_zero(certificate)
     for bounded in (certificate, certificate.inverse()):
         lower, upper = bounded.lower(P), bounded.upper(P)
         assert np.all((lower >= 0) & (lower <= P) & (upper >= P) & (upper <= 1))

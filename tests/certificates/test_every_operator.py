@@ -178,11 +178,46 @@ def test_arrays_of_any_layout_have_the_bounds_of_their_elements(scheme, ball, na
     assert bound(1) == bound(1.0)
 
 
+def assert_no_sign_of_zero(certificate):
+    """-0 has the bounds of 0, which are no -0, alone and in arrays, in order or not."""
+    for bound in (certificate.lower, certificate.upper):
+        assert bits(bound(-0.0)) == bits(bound(0.0))
+        assert math.copysign(1.0, bound(0.0)) == 1.0
+        for p in ([-0.0, 0.5, -0.0, 0.25] * 8, [-0.0] * 16 + [0.75] * 16):
+            assert bits(bound(p)) == bits(bound(np.abs(p)))
+
+
+@pairs
+def test_the_sign_of_zero_is_dropped(scheme, ball):
+    certificate = bincp.certify(scheme, ball)
+    assert_no_sign_of_zero(certificate)
+    assert_no_sign_of_zero(certificate.inverse())
+
+
 KINDS = [
     bincp.certify(Gaussian(0.25), L2(0.1)),  # compiled in the core
     bincp.Certificate.from_bounds(lambda p: p / 2),  # Python
     bincp.Certificate.from_native(compiled_half),  # compiled elsewhere
 ]
+
+
+@ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+def compiled_negative_zero(p):
+    return -p * 0.0
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        *KINDS,
+        bincp.Certificate.from_bounds(lambda p: p),
+        bincp.Certificate.from_bounds(lambda p: -0.0),
+        bincp.Certificate.from_native(compiled_negative_zero),
+    ],
+    ids=repr,
+)
+def test_the_sign_of_zero_is_dropped_from_bounds_from_outside(certificate):
+    assert_no_sign_of_zero(certificate)
 
 
 @pytest.mark.parametrize("certificate", KINDS, ids=repr)

@@ -37,6 +37,7 @@ static void check(const bincp_operator *op, bytes *from)
     for (int i = 0; i < N; i++) {
         REQUIRE(same(low[i], op->lower(p[i], op->params)));
         REQUIRE(same(high[i], op->upper(p[i], op->params)));
+        REQUIRE(!signbit(low[i]) && !signbit(high[i])); /* -0 is taken for 0 */
         REQUIRE(0.0 <= low[i] && low[i] <= p[i] && p[i] <= high[i] && high[i] <= 1.0);
         if (in_order && i > 0) { /* up to the rounding that bincp.h states */
             REQUIRE(low[i - 1] <= low[i] * (1 + 1e-12) + 1e-15);
