@@ -183,7 +183,9 @@ def average_width(sets: RealSets) -> float:
     >>> average_width(IntervalSets.from_ends([[0.0], [1.0]], [[2.0], [4.0]], 1))
     2.5
     """
-    return float(_real_widths(sets).mean())
+    widths = _real_widths(sets)
+    _, exponent = np.frexp(widths.max())  # their sum may be beyond the doubles
+    return float(np.ldexp(np.ldexp(widths, -exponent).mean(), exponent))
 
 
 def unbounded_rate(sets: RealSets) -> float:
