@@ -20,6 +20,7 @@ Losses: TypeAlias = npt.NDArray[np.float64]
 Loss: TypeAlias = Callable[[Sets, Sets], npt.NDArray[np.float64]]
 
 
+_MANTISSA, _HALF = 53, 26  # bits of a double, and of the lower half
 _ADDITIVE = 1e-9  # more than the rounding of a sum of weights
 
 
@@ -89,17 +90,28 @@ def _total(
     loss: str | Loss, sets: Sets, true: Sets, losses: npt.NDArray[np.float64], left_out: int
 ) -> Fraction:
     """Return the sum of all losses but the smallest ones that are left out, exactly."""
-    if loss == FALSE_NEGATIVE_RATE:
-        rates, which = exact_false_negative_rates(sets, true)
-    else:
-        different, which = np.unique(losses, return_inverse=True)
-        rates = list(map(Fraction, different.tolist()))
+    if loss != FALSE_NEGATIVE_RATE:
+        return _exact_sum(np.partition(losses, left_out)[left_out:])
+    rates, which = exact_false_negative_rates(sets, true)
     counts = np.bincount(which, minlength=len(rates)).tolist()
     for i in sorted(range(len(rates)), key=rates.__getitem__):
         taken = min(counts[i], left_out)
         counts[i] -= taken
         left_out -= taken
     return sum(map(operator.mul, rates, counts), Fraction(0))
+
+
+def _exact_sum(values: Losses) -> Fraction:
+    """Return the sum of fewer than 2^31 doubles of at least 0, by whole numbers of 53 bits."""
+    mantissas, exponents = np.frexp(values)
+    whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
+    total = Fraction(0)
+    for exponent in np.unique(exponents).tolist():
+        own = whole[exponents == exponent]
+        # Halves, whose sums fit into 63 bits.
+        high, low = int((own >> _HALF).sum()), int((own & (2**_HALF - 1)).sum())
+        total += ((high << _HALF) + low) * Fraction(2) ** (exponent - _MANTISSA)
+    return total
 
 
 def _losses(loss: str | Loss, sets: Sets, true: Sets) -> npt.NDArray[np.float64]:

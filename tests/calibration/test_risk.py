@@ -11,6 +11,7 @@ from scipy import stats
 
 import bincp
 from bincp import RobustRiskControl
+from bincp.calibration._risk_threshold import _total
 from bincp.metrics import false_negative_rate
 from support import quiet
 
@@ -237,6 +238,17 @@ def test_a_loss_that_computes_in_place_changes_no_labels():
     wanted = RobustRiskControl(GAUSSIAN, alpha=0.2, loss=any_missed).calibrate(scores, labels)
     assert (rule.tau_, rule.total_loss_) == (wanted.tau_, wanted.total_loss_)
     assert rule.tau_ > -math.inf
+
+
+def test_the_sum_of_losses_is_exact():
+    rng = np.random.default_rng(8)
+    doubles = np.concatenate([rng.random(300), 2.0 ** -rng.integers(0, 1075, 300), [0, 1, 5e-324]])
+    unused = np.ones((603, 1), bool)
+    for left_out in (0, 1, 200, 602):
+        total = _total(any_missed, unused, unused, doubles, left_out)
+        assert total == sum(map(Fraction, sorted(doubles.tolist())[left_out:]))
+    most = _total(any_missed, unused, unused, np.full(10**6, math.nextafter(1, 0)), 0)
+    assert most == 10**6 * (1 - Fraction(1, 2**53))
 
 
 # ---- the mixture correction -------------------------------------------------------------------
