@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import os
 import pickle
 import threading
@@ -55,6 +56,29 @@ def same(one, other):
         np.array_equal(getattr(one, name), getattr(other, name))
         for name in ("offsets", "left", "right")
     )
+
+
+@pytest.mark.parametrize("spread", [0.0, -1.0, math.inf])
+def test_a_spread_that_is_none_is_named_by_its_input(data, spread):
+    """Batches are scored one by one, and places in a batch would lead to another input."""
+    x, y = data
+    x = np.where(np.arange(150)[:, None] == 77, np.float32(1000), x)
+
+    def model(noisy):
+        far = noisy[:, 0] > 500
+        return torch.stack([noisy[:, 0], torch.where(far, spread, torch.ones(()))], dim=1)
+
+    wanted = (
+        rf"`model` must give spreads .* finite, got {spread} for input 77( \(id 227\))?, draw 0$"
+    )
+    ours = regressor(model, score="normalized", batch_size=16)
+    loader = [(x[i : i + 30], y[i : i + 30]) for i in range(0, 150, 30)]
+    for given in ((x, y), (loader,)):
+        with pytest.raises(ValueError, match=wanted):
+            ours.calibrate(*given)
+    ours.calibrate(x[:70], y[:70])
+    with pytest.raises(ValueError, match=r"got .* for input 7( \(id \d+\))?, draw 0$"):
+        ours.predict(x[70:])
 
 
 @pytest.mark.parametrize("score", ["residual", "normalized", "cqr", "lower", "upper"])
