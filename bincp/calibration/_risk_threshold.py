@@ -57,9 +57,10 @@ def largest_threshold(
     budget = level * (size + 1) - (lost + 1)
     every, none = np.ones_like(true), np.zeros_like(true)
     at_low, at_high = _losses(loss, every, true), _losses(loss, none, true)
-    if Fraction(float(at_low.max())) > level:
+    most = max(level, Fraction(0))  # a shift and confidence bounds may take more than alpha
+    if Fraction(float(at_low.max())) > most:
         raise ValueError(
-            f"`loss` must be at most {shown(level)}, alpha less what is spent on sampling, "
+            f"`loss` must be at most {shown(most)}, which a shift and sampling leave of alpha, "
             f"where every label is in the set, got {at_low.max()}"
         )
     low, high = -1, len(candidates)  # the sets of all labels, and none

@@ -157,6 +157,22 @@ def test_too_few_points_and_too_large_a_radius_warn():
             rule.calibrate(np.ones((50, 2, 2)), np.ones((50, 2), bool))
 
 
+@pytest.mark.parametrize("loss", ["false-negative-rate", "any-missed"])
+@pytest.mark.parametrize(
+    ("correction", "rho"),
+    [("mixture", "0.1"), ("none", "0.5"), ("clopper-pearson", "0.05"), ("clopper-pearson", "0.08")],
+)
+def test_a_shift_that_leaves_nothing_warns(correction, rho, loss, tmp_path):
+    """Less than eta, too: the message blamed the loss, which had to be at most -0.03."""
+    shift = bincp.shifts.TotalVariation(rho)
+    rule = RobustRiskControl(GAUSSIAN, loss=loss, correction=correction, shift=shift, eta="0.05")
+    with pytest.warns(bincp.TrivialSetWarning, match="the shift.* may use up all of alpha"):
+        rule.calibrate(np.ones((50, 2, 16)), np.ones((50, 2), bool))
+    assert rule.predict_set(np.zeros((3, 2, 16))).all()
+    rule.save(tmp_path / "rule.json")
+    assert RobustRiskControl.load(tmp_path / "rule.json")._rule == rule._rule
+
+
 def test_bad_input():
     scores, labels = np.ones((50, 2, 64)), np.ones((50, 2), bool)
     method = RobustRiskControl(GAUSSIAN)
