@@ -309,7 +309,9 @@ class SplitConformalClassifier(Seeded):
         place = next((weights.device for weights in module.parameters()), None)
         with evaluating(self._model):
             found = [
-                self._model(torch.as_tensor(x[start : start + size], device=place)).cpu().numpy()
+                self._model(torch.as_tensor(x[start : start + size], device=place).clone())
+                .cpu()
+                .numpy()
                 for start in range(0, len(x), size)
             ]
         return np.concatenate(found)

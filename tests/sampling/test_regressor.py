@@ -241,6 +241,35 @@ def test_functions_of_arrays(data):
     ).tolist() == [[1], [1]]
 
 
+@pytest.mark.parametrize("dtype", [">f8", "<f8", ">f4", "<f4", ">i2", "<u8"])
+def test_functions_may_return_either_byte_order(dtype):
+    rows = np.arange(12.0).reshape(4, 3)
+    for returned in (lambda x: x.astype(dtype), lambda x: x.astype(dtype)[::-1, ::-1]):
+        found = as_regressor(returned, arrays=True)(torch.from_numpy(rows))
+        np.testing.assert_array_equal(found.numpy(), returned(rows).astype(float))
+
+
+def test_a_model_in_place_does_not_change_what_the_next_one_sees():
+    """The second of a pair saw max(x, 0)."""
+    x = torch.linspace(-1, 1, 12).reshape(4, 3)
+    first = torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Linear(3, 1))
+
+    def in_place(rows):
+        rows *= 3
+        return rows[:, 0]
+
+    pairs = {
+        (first, lambda x: x[:, 1]): False,
+        (lambda x: x.mul_(2)[:, 0], lambda x: x[:, 1]): False,
+        (in_place, lambda x: x[:, 1]): True,
+    }
+    for pair, arrays in pairs.items():
+        found = as_regressor(pair, arrays=arrays)(x.clone())
+        alone = [as_regressor(one, arrays=arrays)(x.clone())[:, 0] for one in pair]
+        assert torch.equal(found, torch.stack(alone, dim=1))
+        assert torch.equal(found[:, 1], x[:, 1])
+
+
 class Classifier:
     classes_ = np.array([0, 1])
 
@@ -276,7 +305,8 @@ def test_what_is_no_regressor(estimator, options, error, message):
             "floating-point predictions, got torch.int64",
         ),
         (lambda _: 1.0, False, TypeError, "a tensor of predictions, got float"),
-        (lambda x: x[:, 0].tolist(), True, TypeError, "an array of real numbers, got list"),
+        (lambda x: x[:, 0].tolist(), True, TypeError, "must return an array, got list"),
+        (lambda x: np.ma.masked_less(x[:, 0], 1), True, TypeError, "plain array.* got MaskedArray"),
         (lambda x: x[:, 0] > 0, True, TypeError, "an array of real numbers, got bool"),
     ],
 )
