@@ -58,6 +58,26 @@ def same(one, other):
     )
 
 
+def test_arrays_are_decided_by_the_score_of_the_regressor_alone(data):
+    """Quantiles and spreads have one shape, and a rule of the one says nothing about the other."""
+    x, y = data
+    taken = {"residual": (1, 16), "normalized": (1, 2, 16), "cqr": (1, 2, 16), "upper": (1, 16)}
+    for own in ("cqr", "lower", "residual"):
+        rule = regressor(two if own == "cqr" else mean, score=own).calibrate(x, y).rule
+        for score, shape in taken.items():
+            if score == own:
+                assert len(predict_sets(rule, np.ones(shape, np.float32), score=score)) == 1
+                continue
+            wanted = rf"`score` must be that of .* {{'name': '{own}'}}, got '{score}'"
+            with pytest.raises(ValueError, match=wanted):
+                predict_sets(rule, np.ones(shape), score=score)
+    classes = RobustClassifier(
+        lambda z: z.double(), Gaussian(0.5), L2(0.1), alpha=0.2, n_samples=16, passes=None
+    ).calibrate(x, np.zeros(150, int))
+    with pytest.raises(ValueError, match=r"{'name': 'tps'}, got 'residual'"):
+        predict_sets(classes.rule, np.ones((1, 16)))
+
+
 @pytest.mark.parametrize("spread", [0.0, -1.0, math.inf])
 def test_a_spread_that_is_none_is_named_by_its_input(data, spread):
     """Batches are scored one by one, and places in a batch would lead to another input."""
