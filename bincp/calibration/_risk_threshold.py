@@ -21,7 +21,7 @@ Loss: TypeAlias = Callable[[Sets, Sets], npt.NDArray[np.float64]]
 
 
 _MANTISSA, _HALF = 53, 26  # bits of a double, and of the lower half
-_ADDITIVE = 1e-9  # more than the rounding of a sum of weights
+_ADDITIVE = 1e-11  # more than the rounding of a sum of weights, less than that of a proof
 
 
 class Threshold(NamedTuple):
