@@ -13,6 +13,7 @@ from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import LEVELS, Level, check_level
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
 from bincp.adapters._classes import places
+from bincp.adapters._columns import check_names, names_of
 from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.certificates import certify
@@ -135,6 +136,8 @@ class SplitConformalClassifier(Seeded):
         classes = getattr(estimator, "classes_", None)
         self._model = as_model(estimator, classes=classes)
         self._known_classes = classes
+        own = getattr(estimator, "feature_names_in_", None)
+        self._names = None if own is None else list(own)
         self._certificate = certify(smoothing, ball)
         self._alphas = _alphas(confidence_level)
         self._n_samples = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
@@ -192,11 +195,14 @@ class SplitConformalClassifier(Seeded):
         RuntimeError
             If this is a copy, a clone or a forked process of one with a `random_state`.
         TypeError, ValueError
-            If a class is none of the estimator, and as in `bincp.sampling.sample_scores`.
+            If a class is none of the estimator; if a data frame has other columns than the
+            estimator was fitted on, or in another order; and as in `bincp.sampling.sample_scores`.
         """
         from bincp.sampling import RobustClassifier, sample_scores
 
         _refuse("predict_params", predict_params)
+        check_names("X_conformalize", X_conformalize, self._names)
+        names = self._names or names_of(X_conformalize)
         x = _inputs(X_conformalize)
         classes = self._known_classes
         labels = y_conformalize
@@ -226,7 +232,7 @@ class SplitConformalClassifier(Seeded):
             RobustClassifier(self._model, self._smoothing, self._ball, rule=rule, **self._sampling)
             for rule in rules
         )
-        self.rules_, self.classes_ = rules, np.asarray(classes)
+        self.rules_, self.classes_, self._names = rules, np.asarray(classes), names
         return self
 
     def predict_set(
@@ -257,10 +263,12 @@ class SplitConformalClassifier(Seeded):
         RuntimeError
             If this is a copy, a clone or a forked process of one with a `random_state`.
         TypeError, ValueError
-            As in `bincp.sampling.RobustClassifier.predict`.
+            As in `bincp.sampling.RobustClassifier.predict`, and if a data frame has other columns
+            than before, or in another order.
         """
         _refuse("conformity_score_params", conformity_score_params)
         self._check_conformalized()
+        check_names("X", X, self._names)
         x = _inputs(X)
         call = self._call(type(self).__name__)
         ids = _ids(call, "test", x)
@@ -287,9 +295,10 @@ class SplitConformalClassifier(Seeded):
         NotCalibratedError
             If `conformalize` has not been called.
         TypeError, ValueError
-            If the estimator does not take the inputs.
+            If the estimator does not take the inputs, or as in `predict_set` for data frames.
         """
         self._check_conformalized()
+        check_names("X", X, self._names)
         x = _inputs(X)
         if self._known_classes is not None:
             return np.asarray(self._estimator.predict(x.reshape(len(x), -1)))

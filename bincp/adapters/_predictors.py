@@ -11,6 +11,7 @@ from bincp._models._as_model import shown
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
 from bincp._utils.levels import Level, check_level
 from bincp.adapters._classes import listed, places
+from bincp.adapters._columns import names_of
 from bincp.noise import draw
 from bincp.regression import IntervalSets
 from bincp.regression._scores import as_labels
@@ -44,7 +45,8 @@ def noisy_outcomes(
           `bincp.regression.IntervalSets`.
 
     x : array (n, ...)
-        Held-out inputs, not those of the calibration. They get the noise.
+        Held-out inputs, not those of the calibration. They get the noise. A data frame is refused
+        if its columns have names.
     y : array_like (n,)
         Their labels: integers in [0, K), or `classes`; or real numbers.
     smoothing : Smoothing
@@ -90,6 +92,11 @@ def noisy_outcomes(
     >>> bool(0.8 < found.coverage[0] < 0.95)
     True
     """
+    if (names := names_of(x)) is not None:
+        raise TypeError(
+            f"`x` must be an array, got {type(x).__name__} with the columns {names}, which noise "
+            "does not keep; use x.to_numpy() with the columns that the predictor was fitted on"
+        )
     given = secrets.randbits(64) if seed is None else seed
     noisy = draw(smoothing, x, 1, phase="test", seed=given)[:, 0]
     n = len(noisy)

@@ -71,6 +71,16 @@ def ours(estimator=None, **options):
     return SplitConformalClassifier(estimator, **(given | options))
 
 
+class Frame:
+    """What is asked of a data frame: columns, and an array."""
+
+    def __init__(self, values, columns):
+        self.values, self.columns = values, columns
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+
 class TestCodeOfMapie:
     def test_two_lines_are_changed(self):
         code = MAPIE_CODE.format(levels="0.9")
@@ -207,6 +217,30 @@ class TestSets:
         pandas = pytest.importorskip("pandas")
         frame, column = pandas.DataFrame(X[CONFORMALIZE]), pandas.Series(Y[CONFORMALIZE])
         assert ours().conformalize(frame, column).rules_[0].tau_ == tau
+
+    @pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # noise keeps none
+    def test_columns_of_data_frames_keep_their_order(self):
+        """Arrays have none: columns that were exchanged were taken by their places."""
+        names = list("abcdefgh")[: X.shape[1]]
+        named = Frame(X[CONFORMALIZE], names)
+        turned = Frame(X[CONFORMALIZE][:, ::-1], names[::-1])
+        fitted = LogisticRegression().fit(X[FIT], Y[FIT])
+        adapter = ours(fitted).conformalize(named, Y[CONFORMALIZE])
+        plain = ours(fitted).conformalize(X[CONFORMALIZE], Y[CONFORMALIZE])
+        assert adapter.rules_[0].tau_ == plain.rules_[0].tau_
+        for call in (adapter.predict_set, adapter.predict):
+            with pytest.raises(ValueError, match=r"`X` must have the columns \['a', 'b'.*got \["):
+                call(turned)
+        # Nothing was drawn for what was refused, and arrays are taken by places.
+        np.testing.assert_array_equal(
+            adapter.predict_set(named)[1], plain.predict_set(X[CONFORMALIZE])[1]
+        )
+        fitted.feature_names_in_ = np.array(names, object)
+        with pytest.raises(ValueError, match="`X_conformalize` must have the columns"):
+            ours(fitted).conformalize(turned, Y[CONFORMALIZE])
+        again = ours(fitted).conformalize(X[CONFORMALIZE], Y[CONFORMALIZE])
+        with pytest.raises(ValueError, match="`X` must have the columns"):
+            again.predict(turned)
 
 
 class TestArguments:

@@ -60,6 +60,18 @@ def test_intervals_are_closed():
     np.testing.assert_array_equal(outcomes(union_of, REAL), found)
 
 
+def test_a_data_frame_with_names_is_refused():
+    """Its columns were taken by their places, whatever the predictor was fitted on."""
+
+    class Frame(np.ndarray):
+        columns = ("b", "a", "c", "d")
+
+    with pytest.raises(TypeError, match=r"got Frame with the columns \['b', 'a'.*x.to_numpy\(\)"):
+        noisy_outcomes(classes_of, X.view(Frame), Y, SCHEME)
+    Frame.columns = range(4)
+    assert len(noisy_outcomes(classes_of, X.view(Frame), Y, SCHEME)) == 300
+
+
 def test_a_seed_is_secret_unless_given():
     seen = {noisy_outcomes(classes_of, X, Y, SCHEME).tobytes() for _ in range(4)}
     assert len(seen) > 1
