@@ -89,11 +89,11 @@ def pieces(
         return iter([Piece(x, labels)])
     if isinstance(x, Graph):
         raise TypeError("`x` must be nodes of a Graph, graph.nodes(nodes, hops=...), got the Graph")
+    source = source_of(x)
     if labels is not None:
         raise TypeError(
             f"labels must be given with an array of inputs only, got them with {type(x).__name__}"
         )
-    source = source_of(x)
     if is_map_style(source):
         return _same_kind(_stacked(source, key, size, kind))
     return batches_of(source, key, kind)

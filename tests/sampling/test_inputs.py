@@ -295,6 +295,8 @@ class TestRefusals:
         table = types.SimpleNamespace(to_numpy=lambda: X, __len__=lambda: N)
         with pytest.raises(TypeError, match=r"got SimpleNamespace; use x.to_numpy\(\)"):
             sample_scores(logits, table, SCHEME, M, phase="test")
+        with pytest.raises(TypeError, match=r"got SimpleNamespace; use x.to_numpy\(\)"):
+            sample_scores(logits, table, SCHEME, M, phase="test", labels=np.zeros(N, int))
 
         class Other:
             def __array__(self):
