@@ -312,18 +312,27 @@ class SplitConformalClassifier(Seeded):
         import torch
 
         from bincp.sampling._engine import evaluating
+        from bincp.sampling._jobs import narrow_dtype
 
         size = self._sampling["batch_size"]
         module = self._model if isinstance(self._model, torch.nn.Module) else torch.nn.Module()
         place = next((weights.device for weights in module.parameters()), None)
+        dtype = narrow_dtype(self._model)
         with evaluating(self._model):
             found = [
-                self._model(torch.as_tensor(x[start : start + size], device=place).clone())
-                .cpu()
-                .numpy()
+                self._model(_copied(x[start : start + size]).to(device=place, dtype=dtype))
                 for start in range(0, len(x), size)
             ]
-        return np.concatenate(found)
+        return np.asarray(torch.cat(found).double().cpu())
+
+
+def _copied(x: "npt.NDArray[Any] | torch.Tensor") -> "torch.Tensor":
+    """Return a copy of inputs as a tensor, which a model that works in place may write to."""
+    import torch
+
+    if isinstance(x, torch.Tensor):
+        return x.clone()
+    return torch.from_numpy(np.array(x, dtype=x.dtype.newbyteorder("=")))
 
 
 def _ids(call: Call, phase: Phase, x: Any) -> npt.NDArray[np.int64]:

@@ -154,7 +154,7 @@ class Job:
             device=place,
             progress=options.progress,
             n_threads=options.n_threads,
-            narrow=_narrow_dtype(model),
+            narrow=narrow_dtype(model),
             start=start,
         )
 
@@ -272,7 +272,7 @@ def _float_dtype(model: Model) -> torch.dtype | None:
     return next((one.dtype for one in model.parameters() if one.is_floating_point()), None)
 
 
-def _narrow_dtype(model: Model) -> torch.dtype | None:
+def narrow_dtype(model: Model) -> torch.dtype | None:
     """Return the dtype of a module of 16 bits: the noise is drawn in 32 bits, and rounded to it."""
     dtype = _float_dtype(model)
     return dtype if dtype in (torch.float16, torch.bfloat16) else None

@@ -181,6 +181,18 @@ class TestSets:
         np.testing.assert_array_equal(robust.predict(given), predicted)
         np.testing.assert_array_equal(x, kept)
 
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+    def test_modules_of_16_bits_and_turned_inputs_are_taken(self, dtype):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(80, 3)).astype(np.float32)[::-1]
+        x.flags.writeable = False
+        torch.manual_seed(0)
+        module = torch.nn.Linear(3, 2).to(dtype)
+        robust = ours(module).conformalize(x, (x[:, 0] > 0).astype(int))
+        with torch.no_grad():
+            wanted = module(torch.from_numpy(x.copy()).to(dtype)).argmax(1)
+        np.testing.assert_array_equal(robust.predict(x), wanted)
+
     def test_each_call_draws_new_noise(self):
         seen = []
 
