@@ -128,7 +128,7 @@ def _is_masked(value: object) -> bool:
 
 
 def _is_bool(value: object) -> bool:
-    return isinstance(value, bool) or getattr(value, "dtype", None) == bool
+    return isinstance(value, bool) or getattr(value, "dtype", None) == np.dtype(bool)
 
 
 def as_scores(name: str, value: ArrayLike) -> Scores:
