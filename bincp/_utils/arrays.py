@@ -128,7 +128,7 @@ def _is_masked(value: object) -> bool:
 
 
 def _is_bool(value: object) -> bool:
-    return isinstance(value, bool) or getattr(value, "dtype", None) == np.dtype(bool)
+    return isinstance(value, bool) or str(getattr(value, "dtype", "")) in ("bool", "torch.bool")
 
 
 def as_scores(name: str, value: ArrayLike) -> Scores:

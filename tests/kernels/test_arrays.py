@@ -194,6 +194,7 @@ UNALIGNED = np.frombuffer(b"x" + np.zeros(3).tobytes(), dtype=np.uint8)[1:].view
         ((0.5, np.True_), TypeError, "must be an array of one kind"),
         ([[0.5], [False]], TypeError, "must be an array of one kind"),
         ([np.array([True]), np.array([0.5])], TypeError, "must be an array of one kind"),
+        ([torch.tensor(True), 0.5], TypeError, "must be an array of one kind"),
         (
             [torch.zeros(1, requires_grad=True)],
             TypeError,
