@@ -12,6 +12,7 @@ from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import LEVELS, Level, check_level
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
+from bincp.adapters._classes import places
 from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.certificates import certify
@@ -200,7 +201,7 @@ class SplitConformalClassifier(Seeded):
         classes = self._known_classes
         labels = y_conformalize
         if classes is not None:
-            labels = _places("y_conformalize", y_conformalize, classes)
+            labels = places("y_conformalize", y_conformalize, classes)
         call = self._call(type(self).__name__)
         scores = sample_scores(
             self._model,
@@ -308,7 +309,9 @@ class SplitConformalClassifier(Seeded):
         place = next((weights.device for weights in module.parameters()), None)
         with evaluating(self._model):
             found = [
-                self._model(torch.as_tensor(x[start : start + size], device=place)).cpu().numpy()
+                self._model(torch.as_tensor(x[start : start + size], device=place).clone())
+                .cpu()
+                .numpy()
                 for start in range(0, len(x), size)
             ]
         return np.concatenate(found)
@@ -337,19 +340,3 @@ def _refuse(name: str, value: object) -> None:
 def _inputs(x: Any) -> "npt.NDArray[Any] | torch.Tensor":
     """Return inputs as an array; tensors stay what they are, and data frames give their values."""
     return x if hasattr(x, "detach") else np.asarray(x)
-
-
-def _places(name: str, labels: Any, classes: Any) -> npt.NDArray[np.int64]:
-    """Return the place of each label among the classes."""
-    y = labels.detach().cpu().numpy() if hasattr(labels, "detach") else np.asarray(labels)
-    if y.ndim != 1:
-        raise ValueError(f"`{name}` must have shape (n,), got {y.shape}")
-    known = {one: place for place, one in enumerate(np.asarray(classes).tolist())}
-    found = [known.get(one, -1) for one in y.tolist()]
-    if -1 in found:
-        at = found.index(-1)
-        raise ValueError(
-            f"`{name}` must hold classes of the estimator, {list(known)}, "
-            f"got {y.tolist()[at]!r} at {at}"
-        )
-    return np.array(found, np.int64)

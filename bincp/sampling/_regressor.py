@@ -15,7 +15,13 @@ from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.regression import IntervalSets, conformity_scores, predict_sets
 from bincp.regression._prediction import check_settings, fitted
-from bincp.regression._scores import IntervalScore, as_doubles, as_labels, score_of
+from bincp.regression._scores import (
+    IntervalScore,
+    as_doubles,
+    as_labels,
+    is_no_spread,
+    score_of,
+)
 from bincp.sampling import _engine
 from bincp.sampling._inputs import Key, LabelKind
 from bincp.sampling._jobs import Job, on_host
@@ -487,6 +493,8 @@ class RobustRegressor(Predictor):
                 f"`model` must give predictions of dtype {dtype} as {when}, "
                 f"got {columns.dtype.name}"
             )
+        if "spread" in self._score.numbers:
+            _check_spreads(job, columns[:, 1])
         return columns[:, 0] if columns.shape[1] == 1 else columns
 
 
@@ -503,4 +511,14 @@ def _check_numbers(score: IntervalScore, got: int) -> None:
         raise ValueError(
             f"`model` must return {len(score.numbers)} numbers an input for the score "
             f"{score.name!r} ({', '.join(score.numbers)}), got {got}"
+        )
+
+
+def _check_spreads(job: Job, spreads: Predictions) -> None:
+    bad = is_no_spread(spreads)
+    if bad.any():
+        row, draw = np.argwhere(bad)[0].tolist()
+        raise ValueError(
+            f"`model` must give spreads that are positive and finite, got {spreads[row, draw]} for "
+            f"{job.named(row)}, draw {job.first_draw + draw}"
         )

@@ -157,6 +157,20 @@ class TestSets:
             np.testing.assert_array_equal(predicted, logits.argmax(1))
             assert metrics.coverage(sets[:, :, 0], Y[TEST]) > 0.85
 
+    @pytest.mark.parametrize("as_given", [np.asarray, torch.from_numpy])
+    def test_a_model_in_place_does_not_write_to_the_inputs(self, as_given):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(60, 4)).astype(np.float32)
+        kept, y = x.copy(), (x[:, 0] > 0).astype(int)
+        robust = ours(lambda batch: batch.add_(5)[:, :2])
+        given = as_given(x)
+        robust.conformalize(given, y)
+        predicted, _ = robust.predict_set(given)
+        np.testing.assert_array_equal(x, kept)
+        np.testing.assert_array_equal(predicted, kept[:, :2].argmax(1))
+        np.testing.assert_array_equal(robust.predict(given), predicted)
+        np.testing.assert_array_equal(x, kept)
+
     def test_each_call_draws_new_noise(self):
         seen = []
 
