@@ -624,8 +624,9 @@ def _warn_if_trivial(rule: RiskRule, better: Fraction | None) -> None:
         "noise, more samples or a larger alpha would fix it"
     )
     settings, n = rule.settings, rule.n_calibration
-    if settings.sampled_alpha * (settings.clean_size(n) + 1) < settings.lost + 1:
-        cause = too_few_points(n, settings, settings.level - settings.sampled_alpha)
+    level = settings.sampled_alpha if rule.is_sampled else settings.level
+    if level * (settings.clean_size(n) + 1) < settings.lost + 1:
+        cause = too_few_points(n, settings, settings.spent if rule.is_sampled else Fraction(0))
     elif rule.tau == -math.inf:
         cause = (
             f"n = {n} calibration points are too few for alpha = {shown(settings.alpha)}, or have "

@@ -51,10 +51,14 @@ class RiskSettings(Departures):
         return replace(self, poisoned=0, label_noise=None if counted else noise)
 
     @property
+    def spent(self) -> Fraction:
+        """The part of alpha that confidence bounds spend."""
+        return self.eta if self.correction == "clopper-pearson" else Fraction(0)
+
+    @property
     def sampled_alpha(self) -> Fraction:
-        """What the shift and confidence bounds leave of alpha."""
-        spent = self.eta if self.correction == "clopper-pearson" else Fraction(0)
-        return self.level - spent
+        """What the shift and confidence bounds leave of alpha, 0 if they leave nothing."""
+        return max(self.level - self.spent, Fraction(0))
 
     def bound_error(self, n_classes: int) -> Fraction | None:
         """Return the error probability of each confidence bound, None where there are none."""
