@@ -11,7 +11,7 @@ from fractions import Fraction
 from os import PathLike
 from typing import Any, Self, TypeVar
 
-from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores
+from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores, check_exact
 from bincp._utils.levels import Level, check_level, shown
 from bincp._utils.validation import check_flag, check_threshold
 from bincp.calibration import _storage
@@ -377,8 +377,9 @@ class RobustRiskControl(Certified):
 
         Parameters
         ----------
-        probabilities : array_like of float, shape (n, K)
-            Probability that a score of each label of each point reaches `tau`.
+        probabilities : array_like of float64, shape (n, K)
+            Probability that a score of each label of each point reaches `tau`: the double nearest
+            to it. Narrower numbers are refused, as bounds are told in doubles.
         labels : bool array, shape (n, K)
             True labels of each point.
         tau : float
@@ -399,8 +400,8 @@ class RobustRiskControl(Certified):
         TypeError
             If the labels are not boolean.
         ValueError
-            If a probability is outside [0, 1] or NaN, shapes are wrong, or the loss breaks its
-            contract.
+            If a probability is outside [0, 1] or NaN, shapes or the dtype are wrong, or the loss
+            breaks its contract.
 
         Examples
         --------
@@ -412,6 +413,7 @@ class RobustRiskControl(Certified):
         array([[ True, False]])
         """
         certificate, loss = self._require_certificate(), self._require_loss()
+        check_exact("probabilities", probabilities)
         values = as_probabilities("probabilities", probabilities)
         if values.ndim != 2 or values.size == 0:
             raise ValueError(f"`probabilities` must have shape (n, K), got {values.shape}")
