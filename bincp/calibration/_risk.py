@@ -333,7 +333,9 @@ class RobustRiskControl(Certified):
             If a run is not complete.
         """
         certificate, loss = self._require_certificate(), self._require_loss()
+        provenance = None
         if isinstance(scores, StoredScores):
+            provenance = scores.provenance()
             scores = scores.all_scores(certificate.describe())
         settings = self._settings
         check_independent(scores, settings.correction, cure='correction="clopper-pearson" or ')
@@ -370,6 +372,7 @@ class RobustRiskControl(Certified):
             p=rule.p,
             p_lower=rule.p_lower,
             certified_p=0.0 if accept_all else rule.certified_p,
+            provenance=provenance,
         )
 
     def calibrate_exact(self, probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Self:

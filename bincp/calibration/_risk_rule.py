@@ -94,6 +94,12 @@ class RiskRule:
     boundaries: SequentialRule | None = None
     certificate: dict[str, Any] = field(default_factory=dict, hash=False)
     """Description, by `Certificate.describe`, of the certificate that the rule was made with."""
+    provenance: dict[str, Any] | None = field(default=None, compare=False)
+    """What its scores were made with, if they knew."""
+
+    def with_provenance(self, provenance: dict[str, Any] | None) -> "RiskRule":
+        """Return the same rule for scores that were made like this."""
+        return replace(self, provenance=provenance)
 
     @property
     def is_sampled(self) -> bool:
