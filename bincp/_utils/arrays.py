@@ -196,6 +196,19 @@ def as_probabilities(name: str, value: ArrayLike) -> npt.NDArray[np.float64]:
     return result
 
 
+def check_exact(name: str, value: ArrayLike) -> None:
+    """Refuse exact numbers in less than double precision.
+
+    What the certificate proves is told in doubles. The rounding of a narrower number, even of one
+    that is proven, can put it below that.
+    """
+    dtype = as_array(name, value).dtype
+    if dtype.kind == "f" and dtype.itemsize < 8:
+        raise ValueError(
+            f"`{name}` must be float64, the doubles nearest to the exact numbers, got {dtype}"
+        )
+
+
 def where(mask: npt.NDArray[np.bool_], first: int = 0) -> str:
     """Return where the first True of ``mask`` is, in words for a message.
 

@@ -530,6 +530,30 @@ class TestRules:
                 bincp.sampling.run(tmp_path / "run", model, X, noise, M, **options)
         assert not (tmp_path / "run").exists()
 
+    def test_scores_of_another_model_are_refused_by_every_rule_of_a_run(self, tmp_path):
+        points = sample(
+            tmp_path / "c", keep="scores", x=torch.randn(60, 4), labels=np.arange(60) % K
+        )
+        same, other = (
+            sample(tmp_path / name, model=model, phase="test", keep="scores")
+            for name, model in (("same", MODEL), ("other", torch.nn.Linear(X.shape[1], K)))
+        )
+        certificate = certify(NOISE, balls.L2(0.01))
+        risk = RobustRiskControl(certificate, alpha=0.3)
+        quiet(risk.calibrate, points, np.eye(K, dtype=bool)[np.arange(60) % K])
+        risk.save(tmp_path / "risk.json")
+        swept = quiet(bincp.sweep, certificate, points, alpha=[0.2, 0.3])
+        loaded = RobustRiskControl.load(tmp_path / "risk.json")
+        rules = [risk, loaded, *swept.rules]
+        for rule in rules:
+            assert rule.provenance_ == points.provenance()
+            assert np.array_equal(rule.predict_set(same), rule.predict_set(same.values()))
+            with pytest.raises(ValueError, match="as in calibration: `model` was"):
+                rule.predict_set(other)
+        assert quiet(bincp.sweep, certificate, points, same).rows[0].n_test == N
+        with pytest.raises(ValueError, match="as in calibration: `model` was"):
+            quiet(bincp.sweep, certificate, points, other)
+
     def test_risk_is_controlled_on_runs_as_on_their_scores(self, tmp_path):
         calibration = sample(tmp_path / "c", keep="scores", x=torch.randn(60, 4), labels=None)
         test = sample(tmp_path / "t", phase="test", keep="scores")
