@@ -182,8 +182,7 @@ class Predictor(RuleOwner):
         if with_seed:
             if self._seeds.seed is None:
                 raise ValueError(f"`with_seed` must be False for a {noun} without a seed")
-            next_ids = self._seeds.next_id("calibration"), self._seeds.next_id("test")
-            seed = self._seeds.seed, max(next_ids)
+            seed = self._seeds.seed, self._seeds.free
         saved = Saved.of(rule, self._content(), seed, self._who)
         saved.write(path, self._probe(saved))
 
