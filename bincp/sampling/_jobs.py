@@ -10,7 +10,7 @@ import torch
 
 from bincp._core._noise import MAX_ID
 from bincp._models import ModelLike, as_model
-from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, on_host, where
 from bincp._utils.progress import check_progress
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.noise import _keys
@@ -289,15 +289,6 @@ def integers(name: str, value: ArrayLike) -> IntArray:
     if array.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
     return array.astype(np.int64)
-
-
-def on_host(name: str, value: Any) -> Any:
-    """Return a tensor of any device on the CPU, without its gradients, and others as they are."""
-    if not is_tensor(value):
-        return value
-    if value.device.type == "meta":
-        raise ValueError(f"`{name}` must hold data, got a tensor on the device 'meta'")
-    return value.detach().cpu()
 
 
 def check_dense(x: object) -> None:
