@@ -226,6 +226,15 @@ def is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def on_host(name: str, value: Any) -> Any:
+    """Return a tensor of any device on the CPU, without its gradients, and others as they are."""
+    if not is_tensor(value):
+        return value
+    if value.device.type == "meta":
+        raise ValueError(f"`{name}` must hold data, got a tensor on the device 'meta'")
+    return value.detach().cpu()
+
+
 def _memory(name: str, tensor: Any, view: Any = None) -> npt.NDArray[Any]:
     """Return the memory of a dense CPU tensor, seen as another dtype if ``view`` is one."""
     if tensor.device.type != "cpu":

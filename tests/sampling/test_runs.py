@@ -312,6 +312,21 @@ class TestDamage:
         sample(run.path)
         assert files(run.path) == expected
 
+    def test_a_run_is_found_from_another_folder_and_missed_where_it_was(
+        self, tmp_path, monkeypatch
+    ):
+        expected = sample(tmp_path / "run").values()
+        monkeypatch.chdir(tmp_path)
+        run = bincp.sampling.open("run")
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        np.testing.assert_array_equal(run.values(), expected)
+        assert run.missing() == []
+        os.rename(tmp_path / "run", tmp_path / "moved")
+        with pytest.raises(FileNotFoundError, match="its folder was moved, renamed or removed"):
+            run.values()
+        np.testing.assert_array_equal(bincp.sampling.open("../moved").values(), expected)
+
     def test_a_part_of_another_run_is_refused_and_not_replaced(self, tmp_path):
         run, other = sample(tmp_path / "run"), sample(tmp_path / "other", seed=1)
         shutil.copy(other.path / "00001-of-00004.npz", run.path)
@@ -359,6 +374,24 @@ class TestDamage:
         assert [p.name for p in run.path.glob(".*")] == [".00001-of-00004.npz.0123.tmp"]
         sample(run.path)
         assert list(run.path.glob(".*")) == []
+
+    def test_leftovers_that_may_not_be_removed_do_no_harm(self, tmp_path, monkeypatch):
+        """The folder is read-only or another user's, or the file is open on Windows."""
+        expected = files(sample(tmp_path / "whole").path)
+        run = sample(tmp_path / "run", shard=(0, 2))
+        (run.path / ".seed.0123.tmp").write_bytes(b"half")
+        (run.path / ".00001-of-00004.npz.0123.tmp").write_bytes(b"half")
+        unlink = os.unlink
+
+        def denied(path, *options, **more):
+            if "0123" in str(path):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            unlink(path, *options, **more)
+
+        monkeypatch.setattr(os, "unlink", denied)
+        for _ in range(2):  # while it is made, and once it is complete
+            assert sample(run.path).missing() == []
+        assert {name: files(run.path)[name] for name in expected} == expected
 
     def test_a_writer_whose_file_was_removed_sees_that_the_part_is_there(self, tmp_path):
         path = tmp_path / "file"
