@@ -191,6 +191,23 @@ def test_the_wheel_holds_everything_that_users_build_on(wheel):
 
 
 @pytest.mark.slow
+def test_links_and_pictures_on_an_index_lead_to_the_files(wheel):
+    """The description of the wheel is the README but for its links, none of which is relative."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        description = archive.read(name).decode().partition("\n\n")[2]
+    pages, pictures = "https://example.org/bincp/blob/v1/", "https://example.org/bincp/raw/v1/"
+    readme = (ROOT / "README.md").read_text()
+    assert description.replace(pages, "").replace(pictures, "").strip() == readme.strip()
+    links = re.findall(r"\]\(([^)]*)\)", description)
+    assert len(links) > 30
+    for link in links:
+        folder = pictures if link.endswith(".png") else pages
+        assert link.startswith(folder)
+        assert (ROOT / link.removeprefix(folder)).is_file()
+
+
+@pytest.mark.slow
 def test_the_wheel_works_in_an_empty_environment(wheel, pip, tmp_path):
     venv.create(tmp_path / "venv", with_pip=True)
     executable = tmp_path / "venv" / "bin" / "python"
