@@ -1,5 +1,6 @@
 """Saved decision rules come back exactly, and damaged ones do not come back at all."""
 
+import errno
 import json
 import os
 import pickle
@@ -443,6 +444,16 @@ def test_nothing_is_left_behind_after_an_error(error, saved):
         replace_file(saved, write)
     assert saved.read_text() == text
     assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_an_error_names_the_file_that_was_asked_for(rule, saved, monkeypatch):
+    def fail(source, _):
+        raise OSError(errno.EIO, "I/O error", source)
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="I/O error") as caught:
+        rule.save(saved)
+    assert caught.value.filename == str(saved)
 
 
 def test_a_long_name_can_be_saved(rule, tmp_path):
