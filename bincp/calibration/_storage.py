@@ -51,11 +51,6 @@ def write_document(path: str | os.PathLike[str], document: dict[str, Any]) -> No
     replace_file(target, lambda stream: stream.write(text.encode()))
 
 
-def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the JSON object of a file, whatever it says."""
-    return _parsed(path, _checked(path).read_bytes())
-
-
 def read(path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
     """Read what `write` wrote, or say what is wrong with the file.
 
