@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike
+from bincp._utils.arrays import ArrayLike, as_scores
 from bincp._utils.estimators import Estimator
 from bincp._utils.levels import Level
 from bincp.calibration import one_sample
@@ -110,10 +110,11 @@ class RCP1(Estimator):
         ValueError
             If the scores have a wrong shape or dtype, or hold NaN.
         """
-        shape = np.shape(true_scores)
+        scores = as_scores("true_scores", true_scores)
+        shape = scores.bits.shape
         if len(shape) != 2 or shape[1] != 1:
             raise ValueError(f"`true_scores` must have shape (n, 1), got {shape}")
-        self._rule.calibrate(true_scores)
+        self._rule.calibrate(scores)
         accepts_all = self._rule.min_count_ == 0
         assert self._rule.rank_ is not None
         self.tau_ = -math.inf if accepts_all else self._rule.tau_

@@ -11,7 +11,7 @@ from fractions import Fraction
 from os import PathLike
 from typing import Any, Self, TypeVar
 
-from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores
+from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores, check_exact
 from bincp._utils.levels import Level, check_level, shown
 from bincp._utils.validation import check_flag, check_threshold
 from bincp.calibration import _storage
@@ -334,7 +334,9 @@ class RobustRiskControl(Certified):
             If a run is not complete.
         """
         certificate, loss = self._require_certificate(), self._require_loss()
+        provenance = None
         if isinstance(scores, StoredScores):
+            provenance = scores.provenance()
             scores = scores.all_scores(certificate.describe())
         settings = self._settings
         check_independent(scores, settings.correction, cure='correction="clopper-pearson" or ')
@@ -371,6 +373,7 @@ class RobustRiskControl(Certified):
             p=rule.p,
             p_lower=rule.p_lower,
             certified_p=0.0 if accept_all else rule.certified_p,
+            provenance=provenance,
         )
 
     def calibrate_exact(self, probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Self:
@@ -378,8 +381,9 @@ class RobustRiskControl(Certified):
 
         Parameters
         ----------
-        probabilities : array_like of float, shape (n, K)
-            Probability that a score of each label of each point reaches `tau`.
+        probabilities : array_like of float64, shape (n, K)
+            Probability that a score of each label of each point reaches `tau`: the double nearest
+            to it. Narrower numbers are refused, as bounds are told in doubles.
         labels : bool array, shape (n, K)
             True labels of each point.
         tau : float
@@ -400,8 +404,8 @@ class RobustRiskControl(Certified):
         TypeError
             If the labels are not boolean.
         ValueError
-            If a probability is outside [0, 1] or NaN, shapes are wrong, or the loss breaks its
-            contract.
+            If a probability is outside [0, 1] or NaN, shapes or the dtype are wrong, or the loss
+            breaks its contract.
 
         Examples
         --------
@@ -413,6 +417,7 @@ class RobustRiskControl(Certified):
         array([[ True, False]])
         """
         certificate, loss = self._require_certificate(), self._require_loss()
+        check_exact("probabilities", probabilities)
         values = as_probabilities("probabilities", probabilities)
         if values.ndim != 2 or values.size == 0:
             raise ValueError(f"`probabilities` must have shape (n, K), got {values.shape}")
@@ -625,8 +630,9 @@ def _warn_if_trivial(rule: RiskRule, better: Fraction | None) -> None:
         "noise, more samples or a larger alpha would fix it"
     )
     settings, n = rule.settings, rule.n_calibration
-    if settings.sampled_alpha * (settings.clean_size(n) + 1) < settings.lost + 1:
-        cause = too_few_points(n, settings, settings.level - settings.sampled_alpha)
+    level = settings.sampled_alpha if rule.is_sampled else settings.level
+    if level * (settings.clean_size(n) + 1) < settings.lost + 1:
+        cause = too_few_points(n, settings, settings.spent if rule.is_sampled else Fraction(0))
     elif rule.tau == -math.inf:
         cause = (
             f"n = {n} calibration points are too few for alpha = {shown(settings.alpha)}, or have "

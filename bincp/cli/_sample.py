@@ -215,7 +215,7 @@ def _is_pair(data: Any) -> bool:
 def _factory(option: str, text: str) -> Callable[[], Any]:
     """Return the function that an option names; its module may be in the working folder."""
     module_name, colon, name = text.partition(":")
-    if not (colon and module_name and name):
+    if not (colon and name and all(part.isidentifier() for part in module_name.split("."))):
         raise UsageError(f"--{option} must be MODULE:FACTORY, got {text!r}")
     if "" not in sys.path:
         sys.path.insert(0, "")

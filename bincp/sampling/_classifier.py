@@ -38,7 +38,7 @@ from bincp.sampling._sweeping import Sweeping
 from bincp.smoothing import Smoothing
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PredictionSets(ReadableSets):
     """Prediction sets of n inputs over K labels.
 

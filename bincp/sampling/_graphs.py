@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from bincp._models._outputs import logits_in
-from bincp._utils.arrays import ArrayLike, as_counts
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, on_host
 from bincp._utils.validation import check_flag, check_integer
 from bincp.noise._graph import (
     FIELD,
@@ -170,7 +170,9 @@ class Graph:
             if getattr(data, name, None) is not None:
                 raise TypeError(f"`data` must have edges without {name}: edges are there or not")
         attributes = read_rows("attributes", data.x, square=False)
-        edges = np.asarray(torch.as_tensor(data.edge_index).cpu())
+        edges = as_array("edge_index", on_host("edge_index", data.edge_index))
+        if edges.size == 0 and isinstance(data.edge_index, list | tuple):
+            edges = edges.astype(np.int64)  # empty lists have no dtype of their own
         if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
             raise TypeError(
                 f"`edge_index` must be integers (2, E), got {edges.dtype} of shape {edges.shape}"

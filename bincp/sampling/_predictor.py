@@ -182,8 +182,7 @@ class Predictor(RuleOwner):
         if with_seed:
             if self._seeds.seed is None:
                 raise ValueError(f"`with_seed` must be False for a {noun} without a seed")
-            next_ids = self._seeds.next_id("calibration"), self._seeds.next_id("test")
-            seed = self._seeds.seed, max(next_ids)
+            seed = self._seeds.seed, self._seeds.free
         saved = Saved.of(rule, self._content(), seed, self._who)
         saved.write(path, self._probe(saved))
 
@@ -282,7 +281,7 @@ class Predictor(RuleOwner):
                 if _is_shared(job):
                     if given is not None:
                         call.take(phase, n)  # given ids give it no other noise
-                    _check_shared_noise(call)
+                    _check_shared_noise(call, shown=start > 0 and not whole)
                 yield job, labels
                 start += n
             if given is not None:
@@ -311,12 +310,17 @@ def _is_shared(job: Job) -> bool:
     return isinstance(job.x, GraphInputs) and job.x.shared and job.phase == "test"
 
 
-def _check_shared_noise(call: Call) -> None:
-    """Refuse a second call that would draw the noisy graph of a first one again."""
+def _check_shared_noise(call: Call, *, shown: bool) -> None:
+    """Refuse to draw the noisy graph of a call again where answers have shown it."""
     if call.follows_another:
         raise ValueError(
             "one noisy graph for all test nodes has the noise of its seed alone, and a call before "
             "this one has shown it: call reseed(), or make the classifier without `seed`"
+        )
+    if shown:
+        raise ValueError(
+            "one noisy graph for all test nodes has the noise of its call alone, and a batch "
+            "before this one has shown it: give all nodes in one batch, or noise of their own"
         )
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from bincp._models import ModelLike, as_regressor
-from bincp._utils.arrays import ArrayLike
+from bincp._utils.arrays import ArrayLike, on_host
 from bincp._utils.validation import check_flag
 from bincp.balls import Ball
 from bincp.calibration import BinCP
@@ -24,7 +24,7 @@ from bincp.regression._scores import (
 )
 from bincp.sampling import _engine
 from bincp.sampling._inputs import Key, LabelKind
-from bincp.sampling._jobs import Job, on_host
+from bincp.sampling._jobs import Job
 from bincp.sampling._predictor import Predictor
 from bincp.sampling._rules import Rule, RuleSettings, SampledScores, calibrate, is_calibrated
 from bincp.sampling._saved import Saved, Who

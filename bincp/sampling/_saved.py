@@ -223,10 +223,11 @@ class Saved:
     def seed_for(self, seed: int | None, first_id: int | None) -> tuple[int | None, int]:
         """Return the seed and the first id of a loaded classifier, which must be said."""
         if first_id is None:
-            if self.seed is not None and seed is None:
+            if self.seed is not None and seed in (None, self.seed[0]):
+                got = "neither" if seed is None else "this seed= alone"
                 raise ValueError(
                     f"{self.path} holds a seed: give first_id= beyond all ids in use (at least "
-                    f"{self.seed[1]}) to go on with it, or another seed=, got neither"
+                    f"{self.seed[1]}) to go on with it, or another seed=, got {got}"
                 )
             return seed, 0
         if seed is None and self.seed is None:

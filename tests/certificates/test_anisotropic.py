@@ -126,6 +126,39 @@ def test_isotropic_noise_is_a_special_case() -> None:
     assert on_grid.lower(0.9) < bincp.certify(Gaussian(0.5), Box([0.1] * 5)).lower(0.9)
 
 
+@pytest.mark.parametrize("dim", [3, 30])
+def test_the_units_of_the_coordinates_change_nothing(dim: int) -> None:
+    """Each in another unit, up to the ends of the doubles: noise and ball change alike."""
+    rng = np.random.default_rng(dim)
+    a, b = rng.normal(size=(2, dim, dim))
+    covariance, matrix = a @ a.T + dim * np.eye(dim), b @ b.T
+    covariance, matrix = covariance + covariance.T, matrix + matrix.T
+    std = 1 + rng.random(dim)
+    units = 2.0 ** np.linspace(-490, 490, dim).astype(int)
+    both = np.outer(units, units)
+    p = np.linspace(0, 1, 11)
+    for here, there in (
+        (AnisotropicGaussian(std), AnisotropicGaussian(std * units)),
+        (
+            AnisotropicGaussian(covariance=covariance),
+            AnisotropicGaussian(covariance=covariance * both),
+        ),
+    ):
+        wanted = bincp.certify(here, Ellipsoid(0.1, matrix)).lower(p)
+        np.testing.assert_array_equal(
+            bincp.certify(there, Ellipsoid(0.1, matrix * both)).lower(p), wanted
+        )
+        assert 0 < wanted[5] < 0.5
+    high = AnisotropicGaussian([2.0**1000] * dim)
+    for ball in (
+        Ellipsoid(2.0**1000, matrix),
+        Ellipsoid(1e308, matrix),
+        Box([1e308] * min(dim, 8)),
+    ):
+        noise = AnisotropicGaussian([2.0**1000] * 8) if isinstance(ball, Box) and dim > 8 else high
+        assert 0 <= bincp.certify(noise, ball).lower(0.9) <= 0.9
+
+
 def test_definiteness_is_proven_or_denied() -> None:
     rng = np.random.default_rng(0)
     for dim in (3, 40):

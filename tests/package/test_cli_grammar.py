@@ -111,6 +111,28 @@ def test_mistakes_are_named(text, message):
         parse_certificate(text)
 
 
+@pytest.mark.parametrize(
+    ("option", "kind", "opening", "inside", "closing"),
+    [
+        ("--certificate", "certificate", "(", G, ")"),
+        ("--certificate", "certificate", "repeat(", G, "; r=1)"),
+        ("--certificate", "certificate", '{"parts": ', "1", "}"),
+        ("--certificate", "certificate", '{"masses": [', "1", "]}"),
+        ("--smoothing", "smoothing scheme", "hierarchical:q=0.5,inner=(", "gaussian:sigma=1", ")"),
+        ("--ball", "ball", "elements:r=1,within=(", "l2:r=1", ")"),
+        ("--shift", "shift", "elements:r=1,within=(", "l2:r=1", ")"),
+    ],
+)
+def test_deep_nesting_is_refused_by_name(capsys, option, kind, opening, inside, closing):
+    text = opening * 1500 + inside + closing * 1500
+    if kind == "shift":
+        text = f"levy-prokhorov:rho=0.1,ball={text}"
+    status, out, err = run(capsys, "calibrate", "none.npy", option, text, "--out", "none.json")
+    assert (status, out) == (2, "")
+    assert f"argument {option}: " in err
+    assert f"brackets of a {kind} are nested too deeply" in err
+
+
 def run(capsys, *arguments):
     status = main(list(arguments))
     out, err = capsys.readouterr()

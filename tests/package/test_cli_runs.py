@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_refused(folder, capsys):
     for option in (["--labels", "y.npy"], ["--key", "x"], ["--n-classes", 4]):
         rule = [*NOISE, "--ball", "l2:r=0.1", "--out", "rule.json", *option]
         assert option[0] in failed(capsys, "calibrate", "run", *rule, status=2)
-    for data in ("runcode", "runcode:", "runcode:nothing"):
+    for data in ("runcode", "runcode:", "runcode:nothing", "..:points", "./runcode:points"):
         given = [*SAMPLE, "--data", data, "--phase", "test", "--out", "other"]
         assert "--data must" in failed(capsys, *given, status=2)
     assert "--shard" in failed(capsys, *CALIBRATION, "--out", "o", "--shard", "2/2", status=2)

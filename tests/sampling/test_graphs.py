@@ -1,5 +1,6 @@
 """Nodes of a graph as inputs of sampling, counting and classification."""
 
+import copy
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -236,6 +237,72 @@ def test_kinds_of_objects_are_refused():
         Graph(np.zeros((3, 3)), np.zeros((2, 2)))
 
 
+FORMS = {
+    "float16": lambda matrix: torch.tensor(matrix).half(),
+    "bfloat16": lambda matrix: torch.tensor(matrix).bfloat16(),
+    "bool": lambda matrix: matrix.astype(bool),
+    "big-endian": lambda matrix: matrix.astype(">f4"),
+    "gradients": lambda matrix: torch.tensor(matrix).double().requires_grad_(),
+    "lists": lambda matrix: matrix.tolist(),
+    "coo": lambda matrix: torch.tensor(matrix).to_sparse(),
+    "csr": lambda matrix: torch.tensor(matrix).to_sparse_csr(),
+    "csc": lambda matrix: torch.tensor(matrix).to_sparse_csc(),
+    "bsr": lambda matrix: torch.tensor(matrix).to_sparse_bsr((2, 1)),
+    "bsc": lambda matrix: torch.tensor(matrix).to_sparse_bsc((1, 1)),
+    "sparse bfloat16": lambda matrix: torch.tensor(matrix).bfloat16().to_sparse(),
+    "dok": scipy.sparse.dok_matrix,
+    "dia": scipy.sparse.dia_array,
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CS. tensor support")
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_matrix_is_the_same_graph(form):
+    made = FORMS[form]
+    assert Graph(made(ADJACENCY), made(BITS)).digest == GRAPH.digest
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "message"),
+    [
+        (lambda one: scipy.sparse.coo_array(one * (1 + 2j)), TypeError, "values of dtype complex"),
+        (lambda one: torch.tensor(one * (1 + 2j)).to_sparse(), TypeError, "values of dtype comp"),
+        (lambda one: one * (1 + 2j), TypeError, "values of dtype complex128"),
+        (lambda one: one.astype(str), TypeError, "values of dtype <U"),
+        (lambda one: np.ma.masked_equal(one, 1), TypeError, "must be a plain array, got a masked"),
+        (lambda one: [np.ma.masked_equal(row, 1) for row in one], TypeError, "got a masked array"),
+        (lambda one: torch.tensor(one).to("meta"), ValueError, "must hold data, got a tensor on"),
+        (lambda one: torch.tensor(one).to_sparse().to("meta"), ValueError, "must hold data"),
+        (lambda one: one[0], TypeError, "must be a matrix of zeros and ones"),
+    ],
+)
+def test_what_is_no_matrix_of_zeros_and_ones_is_refused(made, error, message):
+    for name, parts in (
+        ("adjacency", (made(ADJACENCY), BITS)),
+        ("attributes", (ADJACENCY, made(BITS))),
+    ):
+        with pytest.raises(error, match=f"`{name}` .*{message}"):
+            Graph(*parts)
+
+
+def test_edges_are_checked_as_arrays_are():
+    def graph(edges):
+        return Graph.from_data(SimpleNamespace(edge_index=edges, x=BITS))
+
+    places = np.stack(np.nonzero(ADJACENCY))
+    assert graph(places.tolist()).digest == graph(torch.tensor(places)).digest == GRAPH.digest
+    empty = Graph(np.zeros_like(ADJACENCY), BITS)
+    assert graph([[], []]).digest == graph(places[:, :0]).digest == empty.digest
+    for edges, error, message in (
+        (np.ma.masked_array(places, places == 3), TypeError, "must be a plain array, got a masked"),
+        (torch.tensor(places).to("meta"), ValueError, "must hold data"),
+        (places.astype(float), TypeError, r"must be integers \(2, E\), got float64"),
+        ([], TypeError, r"must be integers \(2, E\), got int64 of shape \(0,\)"),
+    ):
+        with pytest.raises(error, match=f"`edge_index` {message}"):
+            graph(edges)
+
+
 def test_a_field_that_is_the_whole_graph_is_refused_before_drawing():
     n = 170_000
     graph = Graph(scipy.sparse.csr_array((n, n)), scipy.sparse.csr_array((n, 2)))
@@ -366,6 +433,11 @@ def test_a_shared_test_graph_is_drawn_once_with_a_seed():
         shared = GRAPH.nodes([41, 42], hops=2, shared=True)
         pieces = [shared, GRAPH.nodes([43], hops=2, shared=True)]
         assert classifier.predict(iter(pieces)).sets.shape == (3, K)
+        for first in (shared, GRAPH.nodes([41], hops=2)):  # which has the noise of id 0, too
+            stream = copy.copy(classifier).reseed().predict_iter(iter([first, pieces[1]]))
+            next(stream)
+            with pytest.raises(ValueError, match="and a batch before this one has shown it"):
+                next(stream)
         if seed is None:
             classifier.predict(shared)
         else:

@@ -239,3 +239,46 @@ class TestModesThatCannotBeSet:
         for model in (script, frozen, traced):
             self.check(model, net, rtol=1e-6)
         assert not hasattr(frozen, "training") or not frozen.training
+
+
+class TestRowsOfABatch:
+    """A score must not depend on the noise of other rows."""
+
+    @pytest.mark.parametrize("wrap", [lambda net: net, torch.nn.Sequential])
+    def test_norms_of_the_batch_are_refused(self, wrap):
+        x = torch.from_numpy(inputs())
+        own = torch.nn.BatchNorm1d(x.shape[1], track_running_stats=False)
+        model = wrap(torch.nn.Sequential(own, torch.nn.Linear(x.shape[1], 3)))
+        with pytest.raises(ValueError, match=r"rows of a batch independently .*BatchNorm1d '.*0'"):
+            sample_scores(model, x, Gaussian(1.0), 4, phase="test", batch_size=8)
+
+    def test_norms_of_one_image_are_taken(self):
+        torch.manual_seed(0)
+        images = torch.rand(3, 2, 4, 4)
+        layers = torch.nn.Flatten(), torch.nn.Linear(32, 3)
+        instance = torch.nn.Sequential(torch.nn.InstanceNorm2d(2), *layers)
+        batch = torch.nn.Sequential(torch.nn.BatchNorm2d(2, affine=False), *layers)
+        batch[0].running_mean = batch[0].running_var = None
+        given = {"phase": "test", "score": "logit"}
+        expected = sample_scores(instance, images, Gaussian(1.0), 4, **given)
+        own = sample_scores(batch, images, Gaussian(1.0), 4, batch_size=1, **given)
+        np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_narrow_inputs_of_a_wide_module_are_named():
+    x = torch.zeros(5, 4)
+    model = torch.nn.Linear(4, 3).double()
+    with pytest.raises(ValueError, match=r"parameters are float64, got float32; use x\.astype"):
+        sample_scores(model, x, Gaussian(1.0), 4, phase="test")
+
+    class Widening(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, x):
+            return self.model(x.double())
+
+    assert sample_scores(Widening(), x, Gaussian(1.0), 4, phase="test").dtype == np.float64
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        sample_scores(Widening(), x[:, :3], Gaussian(1.0), 4, phase="test")

@@ -312,6 +312,21 @@ class TestDamage:
         sample(run.path)
         assert files(run.path) == expected
 
+    def test_a_run_is_found_from_another_folder_and_missed_where_it_was(
+        self, tmp_path, monkeypatch
+    ):
+        expected = sample(tmp_path / "run").values()
+        monkeypatch.chdir(tmp_path)
+        run = bincp.sampling.open("run")
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        np.testing.assert_array_equal(run.values(), expected)
+        assert run.missing() == []
+        os.rename(tmp_path / "run", tmp_path / "moved")
+        with pytest.raises(FileNotFoundError, match="its folder was moved, renamed or removed"):
+            run.values()
+        np.testing.assert_array_equal(bincp.sampling.open("../moved").values(), expected)
+
     def test_a_part_of_another_run_is_refused_and_not_replaced(self, tmp_path):
         run, other = sample(tmp_path / "run"), sample(tmp_path / "other", seed=1)
         shutil.copy(other.path / "00001-of-00004.npz", run.path)
@@ -359,6 +374,24 @@ class TestDamage:
         assert [p.name for p in run.path.glob(".*")] == [".00001-of-00004.npz.0123.tmp"]
         sample(run.path)
         assert list(run.path.glob(".*")) == []
+
+    def test_leftovers_that_may_not_be_removed_do_no_harm(self, tmp_path, monkeypatch):
+        """The folder is read-only or another user's, or the file is open on Windows."""
+        expected = files(sample(tmp_path / "whole").path)
+        run = sample(tmp_path / "run", shard=(0, 2))
+        (run.path / ".seed.0123.tmp").write_bytes(b"half")
+        (run.path / ".00001-of-00004.npz.0123.tmp").write_bytes(b"half")
+        unlink = os.unlink
+
+        def denied(path, *options, **more):
+            if "0123" in str(path):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            unlink(path, *options, **more)
+
+        monkeypatch.setattr(os, "unlink", denied)
+        for _ in range(2):  # while it is made, and once it is complete
+            assert sample(run.path).missing() == []
+        assert {name: files(run.path)[name] for name in expected} == expected
 
     def test_a_writer_whose_file_was_removed_sees_that_the_part_is_there(self, tmp_path):
         path = tmp_path / "file"
@@ -529,6 +562,30 @@ class TestRules:
             with pytest.raises(ValueError, match=message):
                 bincp.sampling.run(tmp_path / "run", model, X, noise, M, **options)
         assert not (tmp_path / "run").exists()
+
+    def test_scores_of_another_model_are_refused_by_every_rule_of_a_run(self, tmp_path):
+        points = sample(
+            tmp_path / "c", keep="scores", x=torch.randn(60, 4), labels=np.arange(60) % K
+        )
+        same, other = (
+            sample(tmp_path / name, model=model, phase="test", keep="scores")
+            for name, model in (("same", MODEL), ("other", torch.nn.Linear(X.shape[1], K)))
+        )
+        certificate = certify(NOISE, balls.L2(0.01))
+        risk = RobustRiskControl(certificate, alpha=0.3)
+        quiet(risk.calibrate, points, np.eye(K, dtype=bool)[np.arange(60) % K])
+        risk.save(tmp_path / "risk.json")
+        swept = quiet(bincp.sweep, certificate, points, alpha=[0.2, 0.3])
+        loaded = RobustRiskControl.load(tmp_path / "risk.json")
+        rules = [risk, loaded, *swept.rules]
+        for rule in rules:
+            assert rule.provenance_ == points.provenance()
+            assert np.array_equal(rule.predict_set(same), rule.predict_set(same.values()))
+            with pytest.raises(ValueError, match="as in calibration: `model` was"):
+                rule.predict_set(other)
+        assert quiet(bincp.sweep, certificate, points, same).rows[0].n_test == N
+        with pytest.raises(ValueError, match="as in calibration: `model` was"):
+            quiet(bincp.sweep, certificate, points, other)
 
     def test_risk_is_controlled_on_runs_as_on_their_scores(self, tmp_path):
         calibration = sample(tmp_path / "c", keep="scores", x=torch.randn(60, 4), labels=None)

@@ -161,12 +161,36 @@ class TestSeeds:
         with pytest.raises(ValueError, match=r"`first_id` must be in \[60"):
             RobustClassifier.load(tmp_path / "a.json", network(), first_id=59)
 
+    @pytest.mark.parametrize("saver", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
+    def test_what_a_copy_saves_goes_on_beyond_the_ids_of_the_original(self, saver, tmp_path):
+        ours = fitted(seed=5)
+        saver(ours).save(tmp_path / "a.json", with_seed=True)
+        ours.predict(np.zeros((100, D), np.float32))
+        saver(ours.reseed(7).reseed(5)).save(tmp_path / "b.json", with_seed=True)
+        for name, free in (("a", 60), ("b", 100)):
+            with pytest.raises(ValueError, match=rf"`first_id` must be in \[{free}, .*, got 0"):
+                RobustClassifier.load(tmp_path / f"{name}.json", network(), first_id=0)
+
+    def test_a_loaded_seed_does_not_begin_again(self, tmp_path):
+        """Neither where the same seed is given, nor where it is given later."""
+        fitted(seed=5).save(tmp_path / "a.json", with_seed=True)
+        with pytest.raises(ValueError, match=r"give first_id= .* got this seed= alone"):
+            RobustClassifier.load(tmp_path / "a.json", network(), seed=5)
+        loaded = RobustClassifier.load(tmp_path / "a.json", network(), first_id=60)
+        assert loaded.reseed(5).predict(X[:2]).ids.tolist() == [60, 61]
+        loaded = RobustClassifier.load(tmp_path / "a.json", network(), seed=5, first_id=70)
+        assert loaded.set_params(seed=5).calibrate(X, Y).predict(X[:2]).ids.tolist() == [70, 71]
+
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     @pytest.mark.parametrize("seed", [None, 5])
-    def test_forked_workers_never_share_noise(self, seed):
-        """Each worker answers one request with its own noise, or refuses."""
+    @pytest.mark.parametrize("fork", ["os.fork", "ctypes.CDLL(None).fork"])
+    def test_forked_workers_never_share_noise(self, seed, fork):
+        """Each worker answers one request with its own noise, or refuses.
+
+        Also if code in C forks, of which Python knows nothing.
+        """
         done = subprocess.run(
-            [sys.executable, "-c", FORKED.format(seed=seed)],
+            [sys.executable, "-c", FORKED.format(seed=seed, fork=fork)],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         answers = [line.split() for line in done.stdout.splitlines()]
@@ -222,7 +246,7 @@ class TestSeeds:
 
 
 FORKED = textwrap.dedent("""
-    import os
+    import ctypes, os
     import numpy as np, torch
     from bincp.balls import L2
     from bincp.sampling import RobustClassifier
@@ -246,7 +270,7 @@ FORKED = textwrap.dedent("""
 
     children = []
     for _ in range(2):
-        child = os.fork()
+        child = {fork}()
         if child == 0:
             answer()
             os._exit(0)

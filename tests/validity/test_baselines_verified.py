@@ -83,6 +83,22 @@ def test_where_the_lipschitz_bound_is_used_does_not_matter():
         assert not rule.predict_set([[0.19999]]).any()
 
 
+@pytest.mark.parametrize("side", ["calibration", "test"])
+def test_scores_of_another_dtype_are_other_scores(side):
+    """0.1 is less in float16, so that no attack and no radius would be needed to miss it."""
+    true, scores = np.full(19, 0.1), np.full((2, 3), 0.1)
+    bounds = {"calibration": {"lower": true}, "test": {"upper": scores}}
+    at = {name: bounds[name] if name == side else {} for name in bounds}
+    verified = VRCP(robust_at=side).calibrate(true, **at["calibration"])
+    lipschitz = LipRCP(2.0, 0.0, robust_at=side).calibrate(true)
+    assert verified.dtype_ == lipschitz.dtype_ == "float64"
+    assert verified.predict_set(scores, **at["test"]).all()
+    for narrow in (scores.astype(np.float16), scores.astype(np.float32)):
+        for rule, options in ((verified, at["test"]), (lipschitz, {})):
+            with pytest.raises(ValueError, match="dtype calibrated with, float64, got float"):
+                rule.predict_set(narrow, **options)
+
+
 def test_trivial_results_warn():
     with pytest.warns(bincp.TrivialSetWarning, match="n = 5 calibration points are too few"):
         VRCP().calibrate(np.arange(5.0))

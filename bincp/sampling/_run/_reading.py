@@ -94,6 +94,7 @@ class Run:
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
+        self._folder = path.absolute()  # also if the process goes to another folder
         self._manifest = manifest
         self._layout = manifest.layout
         self._kept: Kept = kept_of(manifest.identity["keep"])
@@ -157,7 +158,7 @@ class Run:
     def missing(self) -> list[str]:
         """Return the names of the parts that are not there; those that are are not read."""
         names = map(self._layout.name, range(self.n_parts))
-        return [name for name in names if not (self.path / name).exists()]
+        return [name for name in names if not (self._folder / name).exists()]
 
     def environments(self) -> list[dict[str, Any]]:
         """Return on which devices, with which torch and how many threads its parts were made.
@@ -456,16 +457,14 @@ class Run:
         return Block(first, last, values, parts[0].labels, parts[0].digests)
 
     def _part(self, number: int) -> Part:
-        path = self.path / self._layout.name(number)
+        path = self._folder / self._layout.name(number)
         try:
             return read_part(path, self._manifest.digest, number)
         except FileNotFoundError as error:
-            missing = len(self.missing())
-            raise FileNotFoundError(
-                error.errno,
-                f"the run is not complete, {missing} of its {self.n_parts} parts are missing",
-                str(path),
-            ) from None
+            what = f"not complete, {len(self.missing())} of its {self.n_parts} parts are missing"
+            if not self._folder.exists():
+                what = "not there any more: its folder was moved, renamed or removed"
+            raise FileNotFoundError(error.errno, f"the run is {what}", str(path)) from None
 
 
 def open_run(path: str | PathLike[str]) -> Run:
