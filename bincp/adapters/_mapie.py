@@ -113,6 +113,7 @@ class SplitConformalClassifier(Seeded):
     classes_: npt.NDArray[Any]
     rules_: tuple[BinCP, ...]
     _classifiers: "tuple[RobustClassifier, ...]"
+    _names: list[str] | None  # of the columns of data frames
 
     def __init__(
         self,
@@ -137,7 +138,7 @@ class SplitConformalClassifier(Seeded):
         self._model = as_model(estimator, classes=classes)
         self._known_classes = classes
         own = getattr(estimator, "feature_names_in_", None)
-        self._names = None if own is None else list(own)
+        self._fitted_names = None if own is None else list(own)
         self._certificate = certify(smoothing, ball)
         self._alphas = _alphas(confidence_level)
         self._n_samples = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
@@ -201,8 +202,8 @@ class SplitConformalClassifier(Seeded):
         from bincp.sampling import RobustClassifier, sample_scores
 
         _refuse("predict_params", predict_params)
-        check_names("X_conformalize", X_conformalize, self._names)
-        names = self._names or names_of(X_conformalize)
+        check_names("X_conformalize", X_conformalize, self._fitted_names)
+        names = self._fitted_names or names_of(X_conformalize)
         x = _inputs(X_conformalize)
         classes = self._known_classes
         labels = y_conformalize

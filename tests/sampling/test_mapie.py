@@ -243,6 +243,8 @@ class TestSets:
         for call in (adapter.predict_set, adapter.predict):
             with pytest.raises(ValueError, match=r"`X` must have the columns \['a', 'b'.*got \["):
                 call(turned)
+        other = ours(fitted).conformalize(turned, Y[CONFORMALIZE])  # whose estimator has no names
+        other.conformalize(named, Y[CONFORMALIZE]).predict(named)
         # Nothing was drawn for what was refused, and arrays are taken by places.
         np.testing.assert_array_equal(
             adapter.predict_set(named)[1], plain.predict_set(X[CONFORMALIZE])[1]
