@@ -17,7 +17,6 @@ from bincp.certificates._law import irregular_probabilities, probability_grid
 from bincp.certificates._protocols import Bound, Bounds
 from bincp.errors import CertificateError
 
-
 _FINER = {Fraction, Decimal, np.longdouble}  # numbers that may lie between doubles
 
 
