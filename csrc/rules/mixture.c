@@ -107,7 +107,8 @@ static bincp_envelope envelope(const double *u, const double *v, size_t n, doubl
         slope = slope_between(left_u, left_v, right_u, right_v);
         const size_t i = highest(u, v, n, slope);
         height = v[i] - slope * u[i];
-        if (!(height - (left_v - slope * left_u) > NEGLIGIBLE)) { /* also for NaN */
+        const int is_above = height - (left_v - slope * left_u) > NEGLIGIBLE; /* not for NaN */
+        if (!is_above || u[i] == right_u) { /* the end itself is above where no slope is steep enough */
             break;
         }
         if (u[i] <= x) {

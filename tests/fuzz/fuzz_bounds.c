@@ -340,7 +340,7 @@ static node *of_parts(bytes *from, int depth, size_t n)
 
 static void compare_chain(const node *of, double p, double low, double high)
 {
-    double down = p, up = p;
+    double down = p + 0.0, up = down; /* 0 for -0 */
     for (size_t round = 0; round < of->own.chain.rounds; round++) {
         for (size_t i = 0; i < of->n_parts; i++) {
             down = lower(of->parts[i], down);
