@@ -35,6 +35,8 @@ __all__ = [
 
 Sets: TypeAlias = npt.NDArray[np.bool_]
 
+_LARGE = 900  # exponent of two of coordinates that are scaled; doubles end at 1024
+
 
 @runtime_checkable
 class RealSets(Protocol):
@@ -503,14 +505,17 @@ def _worst_slab(
 
 def _as_features(features: ArrayLike, n: int) -> npt.NDArray[np.float64]:
     array = as_array("features", features)
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"`features` must be real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or len(array) != n or array.shape[1] == 0:
         raise ValueError(f"`features` must have shape ({n}, d), d >= 1, got {array.shape}")
     bad = ~np.isfinite(array)
     if bad.any():
         raise ValueError(f"`features` must be finite, got {array[bad][0]} {where(bad)}")
-    return array.astype(np.float64, copy=False)
+    values = array.astype(np.float64, copy=False)
+    _, exponent = np.frexp(np.abs(values).max())
+    # The slabs are the same on every scale, and sums of coordinates must not overflow.
+    return values if exponent < _LARGE else np.ldexp(values, -exponent)
 
 
 def _share_by_group(

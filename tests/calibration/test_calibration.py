@@ -901,6 +901,15 @@ def test_exact_calibration_can_be_training_conditional(tmp_path):
     assert bincp.BinCP.load(tmp_path / "rule.json").rank_ == 5
 
 
+def test_a_cut_through_flat_counts_knows_nothing_of_labels():
+    """From the second number on, the columns are those of other labels."""
+    counts = bincp.Counts(np.arange(12).reshape(4, 3) % 5, n_samples=5, tau=0.5)
+    assert counts[1:].n_samples == counts[::-1].n_samples == 5
+    for cut in (counts.ravel()[1:10].reshape(3, 3), counts[None, :, 1:].reshape(4, 2)):
+        with pytest.raises(AttributeError, match="knows nothing of them"):
+            _ = cut.n_samples
+
+
 def test_counts_of_another_number_of_draws_are_refused():
     """Counts of fewer draws than m' would lose the coverage without a word."""
     certificate = bincp.certify(bincp.smoothing.Gaussian(0.5), bincp.balls.L2(0.1))

@@ -1,5 +1,6 @@
 """Methods on the mean of the smoothed score: slow transcriptions, special cases, exact coverage."""
 
+import copy
 import math
 from fractions import Fraction
 from itertools import pairwise
@@ -483,3 +484,15 @@ def test_rcp1_wants_one_sample():
     for shape in ((30,), (30, 2)):
         with pytest.raises(ValueError, match=r"`true_scores` must have shape \(n, 1\)"):
             RCP1(GAUSSIAN).calibrate(np.zeros(shape))
+
+
+def test_a_copy_of_rcp1_is_calibrated_on_its_own():
+    low, high = np.zeros((40, 1)), np.ones((40, 1))
+    rule = RCP1(IDENTITY).calibrate(low)
+    copied = copy.copy(rule).calibrate(high)
+    assert (rule.tau_, copied.tau_) == (0, 1)
+    assert rule.predict_set([[[0.5]]]).all()
+    assert not copied.predict_set([[[0.5]]]).any()
+    with pytest.raises(ValueError, match="`true_scores` must be a rectangular array"):
+        rule.calibrate([[0.0], [0.0, 1.0]])
+    assert rule.tau_ == 0
