@@ -227,7 +227,8 @@ class Graph:
             One noisy graph in each draw for all nodes, in place of noise of their own. In the
             calibration this makes the draws of different points dependent, and the rule must have
             ``correction="shared-draws"`` (or "clopper-pearson"). For test nodes it is free: each
-            keeps its guarantee, and their errors are correlated.
+            keeps its guarantee, and their errors are correlated. Such a graph has no id: calls of
+            one seed and phase share it for equal numbers of draws, whatever `indices`.
 
         Returns
         -------
