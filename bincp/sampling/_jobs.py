@@ -22,6 +22,8 @@ from bincp.sampling._graphs import GraphInputs, Nodes, check_graph_ids
 from bincp.sampling._scoring import Score, Scoring, scoring_of
 from bincp.smoothing import GraphFlip
 
+_MOST = np.iinfo(np.int64).max
+
 Inputs: TypeAlias = Any
 """Checked inputs: an array of the host, a tensor where the noise is drawn, or nodes of a graph."""
 
@@ -303,6 +305,8 @@ def integers(name: str, value: ArrayLike) -> IntArray:
     array = as_array(name, on_host(name, value))
     if array.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
+    if array.dtype.kind == "u" and array.size and array.max() > _MOST:
+        raise ValueError(f"`{name}` must be below 2**63, got {array.max()}")
     return array.astype(np.int64)
 
 

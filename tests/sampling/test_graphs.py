@@ -391,8 +391,9 @@ def test_shared_calibration_noise_needs_its_correction():
     with pytest.raises(ValueError, match=message):
         mixture.calibrate([(shared, labels[:40])])
     scores = sample_scores(MODEL, shared, NOISY, 64, phase="calibration", labels=labels[:40])
-    with pytest.raises(ValueError, match=message):
-        bincp.BinCP(bincp.certify(NOISY, Flips(0, 1))).calibrate(scores)
+    for form in (scores, scores[:30].copy(), list(scores), tuple(scores)):
+        with pytest.raises(ValueError, match=message):
+            bincp.BinCP(bincp.certify(NOISY, Flips(0, 1))).calibrate(form)
     with pytest.raises(ValueError, match=message):
         mixture.sweep(shared, labels[:40])
     classifier = RobustClassifier(

@@ -245,7 +245,7 @@ class TestNumbers:
             ours = sample_scores(first_coordinates, x, Gaussian(1.0), 3, phase="test", indices=ids)
             np.testing.assert_array_equal(ours, expected)
 
-    @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+    @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "uint64"])
     def test_labels_of_any_integer_type(self, dtype):
         def sampled(labels):
             return sample_scores(
@@ -256,6 +256,9 @@ class TestNumbers:
         np.testing.assert_array_equal(sampled(np.array([0, 1, 2], dtype)), expected)
         np.testing.assert_array_equal(sampled(torch.tensor([0, 1, 2]).to(getattr(torch, dtype))),
                                       expected)  # fmt: skip
+        beyond = np.array([0, 1, 2**64 - 1], np.uint64)
+        with pytest.raises(ValueError, match=r"`labels` must be below 2\*\*63, got 184467440737"):
+            sampled(beyond)
 
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
     def test_cuda_gets_the_same_noise(self):
