@@ -116,7 +116,7 @@ class RobustRegressor(Predictor):
     the dtype of its predictions, and the shape and the range of the inputs with the rule
     (`BinCP.provenance_`). A rule that was calibrated with others is refused, by name, where it is
     given and in `predict`. A fingerprint is that of the weights and the structure of a torch
-    module; it does not see code and plain attributes.
+    module; of eager modules it does not see code and plain attributes.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. A
     rule may be calibrated meanwhile: each call of `predict` keeps to the rule that it found at its
