@@ -313,7 +313,7 @@ class RobustClassifier(Sweeping):
             n_classes, content = found, {**content, **seen}
         points = SampledScores(np.concatenate(scores), np.concatenate(labels), n_classes, content)
         calibrate(self.rule, points, self.n_test_samples, self._options.n_threads)
-        self._compared = model
+        self._compared = model, points.provenance()
         return self
 
     def predict(

@@ -289,7 +289,7 @@ class RobustRegressor(Predictor):
             content |= {**seen, "output_dtype": dtype}
         points = SampledScores(np.concatenate(scores), None, None, content)
         calibrate(self.rule, points, self.n_test_samples, self._options.n_threads)
-        self._compared = model
+        self._compared = model, points.provenance()
         return self
 
     def predict(
