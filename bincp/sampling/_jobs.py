@@ -311,7 +311,9 @@ def integers(name: str, value: ArrayLike) -> IntArray:
 
 
 def check_dense(x: object) -> None:
-    """Refuse sparse tensors, which cannot be cut."""
+    """Refuse sparse and nested tensors, which cannot be cut."""
+    if isinstance(x, torch.Tensor) and x.is_nested:
+        raise TypeError("`x` must be a dense tensor, got a nested one, whose inputs have no shape")
     if isinstance(x, torch.Tensor) and x.layout != torch.strided:
         raise TypeError(f"`x` must be a dense tensor, got {x.layout}; use x.to_dense()")
 

@@ -539,6 +539,16 @@ class TestNormalizedModel:
         for mean, std in ((0, 0), (0, -1), (math.nan, 1), ([0, 0], [1, 1, 1]), ([], 1), (0, [[1]])):
             with pytest.raises(ValueError, match=r"`(mean|std)`"):
                 NormalizedModel(torch.nn.Flatten(), mean, std)
+        for bad in ("a", True, 1 + 2j, None, np.ma.masked_array([1.0, 2.0], [False, True])):
+            for numbers in ({"mean": bad, "std": 1}, {"mean": 0, "std": bad}):
+                with pytest.raises(TypeError, match=r"`(mean|std)` must be"):
+                    NormalizedModel(torch.nn.Flatten(), **numbers)
+        with pytest.raises(TypeError, match=r"`model` must be a torch\.nn"):
+            NormalizedModel(lambda x: x, 0, 1)
+
+    def test_numbers_of_any_array(self):
+        for half in (0.5, np.float32(0.5), torch.tensor([0.5], requires_grad=True), np.array(0.5)):
+            assert NormalizedModel(torch.nn.Flatten(), half, half).to_raw_units(2.0) == 1
 
 
 def classifier(**changes):
