@@ -192,8 +192,26 @@ def test_fields_that_do_not_hold_what_the_model_reads_are_refused():
         logits = MODEL(batch)
         return logits - logits.mean(0)
 
-    with pytest.raises(ValueError, match="equal logits"):
-        sample_scores(normalised, GRAPH.nodes([3], hops=2), NOISY, 2, phase="test")
+    for scale in (1.0, 1e-6):  # in other units it is the same fault
+        with pytest.raises(ValueError, match="equal logits"):
+            sample_scores(
+                lambda batch, scale=scale: scale * normalised(batch),
+                GRAPH.nodes([3], hops=2), NOISY, 2, phase="test",
+            )  # fmt: skip
+    small = sample_scores(
+        lambda batch: 1e-6 * MODEL(batch), GRAPH.nodes([3], hops=2), NOISY, 2, phase="test"
+    )
+    assert small.shape == (1, K, 2)
+    nothing = sample_scores(
+        lambda batch: 0 * MODEL(batch), GRAPH.nodes([3], hops=2), NOISY, 2, phase="test"
+    )
+    assert (nothing == nothing[0, 0, 0]).all()
+    label = torch.arange(K) == 0
+    masked = sample_scores(
+        lambda batch: MODEL(batch).masked_fill(label, -torch.inf),
+        GRAPH.nodes([3], hops=2), NOISY, 2, phase="test",
+    )  # fmt: skip
+    assert (masked[0, 0] == 0).all()
 
 
 class _With:
