@@ -82,6 +82,7 @@ def pieces(
     if isinstance(x, torch.Tensor | np.ndarray):
         if key is not None:
             raise TypeError(f"`key` must be None with an array of inputs, got {key!r}")
+        check_dense(x)
         return _cut(x, labels, max(x.shape[0], 1) if whole and x.ndim else size, kind)
     if isinstance(x, Nodes):
         if key is not None:
@@ -242,7 +243,6 @@ def check_shape(shape: tuple[int, ...], known: tuple[int, ...], whose: str) -> N
 
 
 def _cut(x: Any, labels: ArrayLike | None, size: int, kind: LabelKind) -> Iterator[Piece]:
-    check_dense(x)
     name = kind.name
     y = None if labels is None else kind.array(name, labels, 0)
     if y is not None and (x.ndim == 0 or y.shape != (len(x),)):

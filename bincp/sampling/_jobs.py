@@ -22,6 +22,8 @@ from bincp.sampling._graphs import GraphInputs, Nodes, check_graph_ids
 from bincp.sampling._scoring import Score, Scoring, scoring_of
 from bincp.smoothing import GraphFlip
 
+_MOST = np.iinfo(np.int64).max
+
 Inputs: TypeAlias = Any
 """Checked inputs: an array of the host, a tensor where the noise is drawn, or nodes of a graph."""
 
@@ -303,11 +305,15 @@ def integers(name: str, value: ArrayLike) -> IntArray:
     array = as_array(name, on_host(name, value))
     if array.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
+    if array.dtype.kind == "u" and array.size and array.max() > _MOST:
+        raise ValueError(f"`{name}` must be below 2**63, got {array.max()}")
     return array.astype(np.int64)
 
 
 def check_dense(x: object) -> None:
-    """Refuse sparse tensors, which cannot be cut."""
+    """Refuse sparse and nested tensors, which cannot be cut."""
+    if isinstance(x, torch.Tensor) and x.is_nested:
+        raise TypeError("`x` must be a dense tensor, got a nested one, whose inputs have no shape")
     if isinstance(x, torch.Tensor) and x.layout != torch.strided:
         raise TypeError(f"`x` must be a dense tensor, got {x.layout}; use x.to_dense()")
 

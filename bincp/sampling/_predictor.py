@@ -63,7 +63,7 @@ class Predictor(RuleOwner):
         **options: Any,
     ) -> None:
         self.model = model
-        self._compared: Any = None  # the model that the rule was compared with, or calibrated on
+        self._compared: Any = None  # a model, and what a rule that it fits was made with
         self._smoothing, self._ball = smoothing, ball
         self._certificate = certify(smoothing, ball)
         self._options = Options.checked(score=score, seed=0, **options)
@@ -113,7 +113,12 @@ class Predictor(RuleOwner):
         """Refuse a rule that was calibrated with something else than this object has."""
         model = self.model
         check_same(known, self._content(), f"the {self._who.noun}")
-        self._compared = model
+        self._compared = model, known
+
+    def _is_compared(self, known: dict[str, Any]) -> bool:
+        """Say if nobody has changed the model or calibrated the rule since they were compared."""
+        model, seen = self._compared or (None, None)
+        return self.model is model and seen == known
 
     def _content(self) -> dict[str, Any]:
         """Return what is known of the scores before any input is."""
@@ -132,7 +137,7 @@ class Predictor(RuleOwner):
             raise NotCalibratedError("call calibrate() before predict()")
         check_fitted(rule)
         known = provenance_of(rule)
-        if known is not None and self.model is not self._compared:
+        if known is not None and not self._is_compared(known):
             self._compare(known)
         return rule, known
 

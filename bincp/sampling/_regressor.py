@@ -122,7 +122,7 @@ class RobustRegressor(Predictor):
     the dtype of its predictions, and the shape and the range of the inputs with the rule
     (`BinCP.provenance_`). A rule that was calibrated with others is refused, by name, where it is
     given and in `predict`. A fingerprint is that of the weights and the structure of a torch
-    module; it does not see code and plain attributes.
+    module; of eager modules it does not see code and plain attributes.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. A
     rule may be calibrated meanwhile: each call of `predict` keeps to the rule that it found at its
@@ -295,7 +295,7 @@ class RobustRegressor(Predictor):
             content |= {**seen, "output_dtype": dtype}
         points = SampledScores(np.concatenate(scores), None, None, content)
         calibrate(self.rule, points, self.n_test_samples, self._options.n_threads)
-        self._compared = model
+        self._compared = model, points.provenance()
         return self
 
     def predict(

@@ -192,8 +192,26 @@ def test_fields_that_do_not_hold_what_the_model_reads_are_refused():
         logits = MODEL(batch)
         return logits - logits.mean(0)
 
-    with pytest.raises(ValueError, match="equal logits"):
-        sample_scores(normalised, GRAPH.nodes([3], hops=2), NOISY, 2, phase="test")
+    for scale in (1.0, 1e-6):  # in other units it is the same fault
+        with pytest.raises(ValueError, match="equal logits"):
+            sample_scores(
+                lambda batch, scale=scale: scale * normalised(batch),
+                GRAPH.nodes([3], hops=2), NOISY, 2, phase="test",
+            )  # fmt: skip
+    small = sample_scores(
+        lambda batch: 1e-6 * MODEL(batch), GRAPH.nodes([3], hops=2), NOISY, 2, phase="test"
+    )
+    assert small.shape == (1, K, 2)
+    nothing = sample_scores(
+        lambda batch: 0 * MODEL(batch), GRAPH.nodes([3], hops=2), NOISY, 2, phase="test"
+    )
+    assert (nothing == nothing[0, 0, 0]).all()
+    label = torch.arange(K) == 0
+    masked = sample_scores(
+        lambda batch: MODEL(batch).masked_fill(label, -torch.inf),
+        GRAPH.nodes([3], hops=2), NOISY, 2, phase="test",
+    )  # fmt: skip
+    assert (masked[0, 0] == 0).all()
 
 
 class _With:
@@ -391,8 +409,9 @@ def test_shared_calibration_noise_needs_its_correction():
     with pytest.raises(ValueError, match=message):
         mixture.calibrate([(shared, labels[:40])])
     scores = sample_scores(MODEL, shared, NOISY, 64, phase="calibration", labels=labels[:40])
-    with pytest.raises(ValueError, match=message):
-        bincp.BinCP(bincp.certify(NOISY, Flips(0, 1))).calibrate(scores)
+    for form in (scores, scores[:30].copy(), list(scores), tuple(scores)):
+        with pytest.raises(ValueError, match=message):
+            bincp.BinCP(bincp.certify(NOISY, Flips(0, 1))).calibrate(form)
     with pytest.raises(ValueError, match=message):
         mixture.sweep(shared, labels[:40])
     classifier = RobustClassifier(
@@ -412,6 +431,46 @@ def test_sweeps_measure_nodes():
     )
     sets = swept.rules[0].predict_set(scores)
     assert swept.rows[0].average_set_size == sets.sum(axis=1).mean()
+
+
+class Seen(GCN):
+    """Notes the ones of the attributes of each node that it sees."""
+
+    def __init__(self):
+        super().__init__()
+        self.graphs = []
+
+    def forward(self, batch):
+        ends = [*batch.offsets.tolist()[1:], len(batch.columns)]
+        nodes = batch.node.tolist()
+        ones = {node: [] for node in nodes}
+        for node, start, end in zip(nodes, batch.offsets.tolist(), ends, strict=True):
+            ones[node] = batch.columns[start:end].tolist()
+        self.graphs.append(ones)
+        return super().forward(batch)
+
+
+@pytest.mark.parametrize("shared", [(True, True), (True, False), (False, True)])
+def test_the_two_parts_of_a_sweep_share_no_noisy_graph(shared):
+    """The noise of a node is that of its bits: equal noise of many bits is no coincidence."""
+    n, model = 30, Seen()
+    labels = np.random.default_rng(0).integers(0, K, N)
+    classifier = RobustClassifier(
+        model, NOISY, Flips(0, 1), alpha="0.2", n_samples=4, batch_size=1, seed=5
+    )
+    parts = np.arange(n), np.arange(n, N)
+    known, ahead = (
+        GRAPH.nodes(part, hops=2, shared=one) for part, one in zip(parts, shared, strict=True)
+    )
+    classifier.sweep(
+        known, labels[:n], ahead, labels[n:], correction="shared-draws", alpha="0.3", seed=3
+    )
+    first = 4 if shared[0] else 4 * n + 2  # with the two graphs that compare fields
+    for one in model.graphs[:first]:
+        for other in model.graphs[first:]:
+            both = one.keys() & other.keys()
+            if len(both) * D >= 60:
+                assert any(one[node] != other[node] for node in both)
 
 
 def test_a_classifier_hands_out_no_id_that_graphs_have_no_room_for():

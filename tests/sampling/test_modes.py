@@ -1,5 +1,7 @@
 """Evaluation mode with several users of one module, and modules whose mode cannot be set."""
 
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -239,6 +241,49 @@ class TestModesThatCannotBeSet:
         for model in (script, frozen, traced):
             self.check(model, net, rtol=1e-6)
         assert not hasattr(frozen, "training") or not frozen.training
+
+
+FORKED = """
+import os, signal, threading
+import numpy as np, torch
+from bincp.sampling import sample_scores
+from bincp.smoothing import Gaussian
+
+torch.set_num_threads(1)
+begun, done, x = threading.Event(), threading.Event(), np.zeros((4, 4), np.float32)
+
+class Slow(torch.nn.Module):
+    def forward(self, x):
+        begun.set()
+        done.wait()
+        return x
+
+def sample():
+    sample_scores(net, x, Gaussian(1.0), 2, phase="test")
+
+net = torch.nn.Sequential(torch.nn.Dropout(), Slow())
+thread = threading.Thread(target=sample, daemon=True)
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    before = net.training, net[0].training
+    done.set()
+    sample()
+    os._exit(0 if before == (net.training, net[0].training) == (True, True) else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert not net[0].training
+done.set()
+thread.join()
+assert net[0].training
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_wait_for_the_runs_of_its_parent():
+    """There the module has its own mode, which the thread that set it aside cannot give back."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
 
 
 class TestRowsOfABatch:

@@ -84,6 +84,12 @@ class TestValues:
         votes = sample(tmp_path / "votes", keep="votes", **given)
         assert np.array_equal(votes.values(), vote_counts(coordinates, X, NOISE, M, seed=SEED))
 
+    @pytest.mark.parametrize("tau", [float("nan"), "a", None, True, np.zeros(2)])
+    def test_thresholds_that_are_none_are_refused(self, tmp_path, tau):
+        run = sample(tmp_path / "run", keep="scores")
+        with pytest.raises((TypeError, ValueError), match="`tau` must "):
+            run.counts(tau)
+
     def test_datasets_and_loaders_give_the_bytes_of_arrays(self, tmp_path):
         dataset = torch.utils.data.TensorDataset(X, torch.from_numpy(Y))
         expected = sample(tmp_path / "array")

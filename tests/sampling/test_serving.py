@@ -24,6 +24,7 @@ from bincp.errors import NotCalibratedError  # noqa: E402
 from bincp.sampling import (  # noqa: E402
     NormalizedModel,
     RobustClassifier,
+    RobustRegressor,
     count_scores,
     run,
     sample_scores,
@@ -329,6 +330,31 @@ def test_another_module_that_is_assigned_is_compared():
     ours.model = known
     with pytest.raises(ValueError, match="as in calibration: `model` was"):
         copy.deepcopy(ours).predict(X[:2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [
+        (RobustClassifier, bincp.BinCP(bincp.certify(SCHEME, BALL), alpha=0.2)),
+        (
+            RobustClassifier,
+            bincp.MondrianBinCP(bincp.certify(SCHEME, BALL), alpha=0.2, n_classes=K),
+        ),
+        (RobustRegressor, bincp.BinCP(bincp.certify(SCHEME, BALL), alpha=0.2)),
+    ],
+)
+def test_a_rule_that_another_object_calibrates_is_compared_again(kind, rule):
+    """One rule is shared by two models: it is that of the last calibration."""
+    one, other, third = (torch.nn.Linear(D, K if kind is RobustClassifier else 1) for _ in range(3))
+    first, second = (kind(net, SCHEME, BALL, rule=rule, n_samples=M) for net in (one, other))
+    first.calibrate(X, Y).predict(X[:2])
+    second.calibrate(X, Y).predict(X[:2])
+    for stale in (first, copy.copy(first)):
+        with pytest.raises(ValueError, match="as in calibration: `model` was"):
+            stale.predict(X[:2])
+    second.model = third
+    second.calibrate(X, Y).predict(X[:2])
+    first.calibrate(X, Y).predict(X[:2])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

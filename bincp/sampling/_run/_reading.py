@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, round_to
+from bincp._utils.validation import check_threshold
 from bincp.calibration._counts import Counts as CountsOfScores
 from bincp.calibration._counts import How, known_counts
 from bincp.calibration._provenance import KEPT, check_same
@@ -223,12 +224,13 @@ class Run:
         ------
         FileNotFoundError
             If a part is missing.
-        ValueError
-            If the run keeps other thresholds, or neither counts nor all scores; or if a part is
-            damaged.
+        TypeError, ValueError
+            If `tau` is not a number; if the run keeps other thresholds, or neither counts nor all
+            scores; or if a part is damaged.
         """
-        counts = np.concatenate([self._counts(block.values, tau) for block in self.blocks()])
-        how = How(self.n_samples, tau, self.phase, provenance=self.provenance())
+        threshold = check_threshold("tau", tau)
+        counts = np.concatenate([self._counts(block.values, threshold) for block in self.blocks()])
+        how = How(self.n_samples, threshold, self.phase, provenance=self.provenance())
         return known_counts(counts, how)
 
     def verify(self, x: object, labels: ArrayLike | None = None, *, key: Key = None) -> None:
