@@ -96,6 +96,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FAILURES as error:
         tell(f"bincp: error: {one_line(error)}")
         return 1
+    finally:
+        interrupt.release()
 
 
 def _run(argv: Sequence[str] | None) -> tuple[Report, bool]:

@@ -898,6 +898,8 @@ def test_an_interrupt_of_a_command_is_caught(tmp_path):
         "sys.exit(sys.modules['bincp.cli'].main())"
     )
     assert interrupted("-c", code, path=tmp_path) == (130, "", "")
+    again = f"import atexit\ndef again():\n    {INTERRUPT}atexit.register(again)\n"
+    assert interrupted("-c", again + code, path=tmp_path) == (-signal.SIGINT, "", "")
 
 
 # ---- demo -----------------------------------------------------------------------------------
