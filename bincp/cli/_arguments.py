@@ -251,8 +251,9 @@ def add_correction(parser: argparse.ArgumentParser) -> None:
         "--correction",
         choices=CORRECTIONS,
         default="mixture",
-        help="correction for finitely many samples (default mixture); none has no finite-sample "
-        "guarantee",
+        metavar="CORRECTION",
+        help=f"correction for finitely many samples: one of {', '.join(CORRECTIONS)} (default "
+        "mixture); none has no finite-sample guarantee",
     )
     parser.add_argument(
         "--eta",

@@ -89,8 +89,11 @@ def output_file(
     if suffixes is not None and path.suffix not in suffixes:
         raise UsageError(f"the output must end in {' or '.join(suffixes)}, got {path}")
     target = path.resolve()  # a symbolic link stays one
-    if target in [source.resolve() for source in inputs if source is not None]:
+    sources = [source.resolve() for source in inputs if source is not None]
+    if target in sources:
         raise UsageError(f"the output must not be one of the inputs, got {path}")
+    if any(is_run(source) and target.is_relative_to(source) for source in sources):
+        raise UsageError(f"the output must not be in the folder of a run that is read, got {path}")
     if path.exists() and not path.is_file():  # the target of /dev/stdout may be no path at all
         raise UsageError(f"the output must be a file, got {path}")
     if path.exists() and _is_printed_to(path):

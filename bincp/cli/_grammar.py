@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, get_origin
 
 from bincp import shifts
+from bincp.calibration._storage import without_repeats
 from bincp.certificates import (
     Certificate,
     certify,
@@ -213,7 +214,7 @@ def _argument(key: str, text: str) -> Any:
 
 def _from_json(text: str) -> Certificate:
     try:
-        description = json.loads(text)
+        description = json.loads(text, object_pairs_hook=without_repeats)
     except ValueError as error:
         raise ValueError(f"a certificate must be a JSON object, got {text!r}: {error}") from None
     made = described(description)

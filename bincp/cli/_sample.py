@@ -38,9 +38,9 @@ def add_sample(commands: Any) -> None:
         "sample the scores of a model into a folder, by one process or many",
         description=(
             "Sample a torch model under random noise into a folder RUN, which the commands\n"
-            "`bincp calibrate` and `bincp predict` take in place of scores. After a kill start\n"
-            "it again: it goes on where it was. Start it several times, under torchrun, in a\n"
-            "Slurm array or by hand with --shard: each process makes its share of the parts.\n"
+            "`bincp calibrate` and `bincp predict` take in place of scores. After a kill\n"
+            "start it again: it goes on where it was. Start it several times, under torchrun,\n"
+            "in a Slurm array or by hand with --shard: each process makes its share of parts.\n"
             "The numbers are the same in any case. A factory is a function without arguments:\n"
             "that of --model returns the model, that of --data inputs (n, ...), a pair of\n"
             "inputs and labels, or a torch Dataset.\n"

@@ -463,6 +463,7 @@ def test_bad_files_at_prediction(folder, capsys):
     np.save("sets.npy", np.zeros(3))
     np.save("narrow.npy", np.load("scores.npy")[:, :2])
     np.save("wide.npy", np.load("scores.npy").astype(np.float64))
+    np.save("no_inputs.npy", np.load("scores.npy")[:0])
     np.save("float_labels.npy", np.zeros(N))
     np.save("high_labels.npy", np.full(N, K))
     with open("other.json", "w") as stream:
@@ -472,6 +473,7 @@ def test_bad_files_at_prediction(folder, capsys):
         (["rule.json", "narrow.npy"], "K = 4"),
         (["rule.json", "wide.npy"], "float32"),
         (["rule.json", "true.npy"], "shape"),
+        (["rule.json", "no_inputs.npy"], r"no_inputs.npy: .* got n, K = \(0, 4\)"),
         (["rule.json", "scores.npy", "--counts", str(M)], "integers"),
         (["rule.json", "labels.npy"], "scores must be floats, got int64; counts need --counts M"),
         (["rule.json", "scores.npy", "--key", "scores"], "`--key`"),
@@ -712,7 +714,7 @@ def test_help_fits_a_terminal(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     out = run(capsys, *command.split(), "--help")
     assert out.startswith(f"usage: bincp {command}".rstrip())
-    assert max(len(line) for line in out.splitlines()) <= 81
+    assert max(len(line) for line in out.splitlines()) <= 80
     example = f"Example:\n  bincp {command or 'demo'}"
     places = [out.index(part) for part in ("options:", example, "Files:\n", "Exit status: 0 ")]
     assert places == sorted(places)
@@ -898,6 +900,8 @@ def test_an_interrupt_of_a_command_is_caught(tmp_path):
         "sys.exit(sys.modules['bincp.cli'].main())"
     )
     assert interrupted("-c", code, path=tmp_path) == (130, "", "")
+    again = f"import atexit\ndef again():\n    {INTERRUPT}atexit.register(again)\n"
+    assert interrupted("-c", again + code, path=tmp_path) == (-signal.SIGINT, "", "")
 
 
 # ---- demo -----------------------------------------------------------------------------------

@@ -103,6 +103,7 @@ def test_certificates_can_be_written(text):
         ("gaussian:sigma=0.25@box:r=[0.1", "brackets must match"),
         ("{", "must be a JSON object"),
         ('{"operator": "bounds"}', "must be described in full"),
+        ('{"ball": {"type": "L2", "r": 0.2, "r": 0.1}}', "a key stands twice"),
         ("hierarchical:inner=(l2:r=1),q=0.5@l2:r=1", "unknown smoothing 'l2'"),
     ],
 )

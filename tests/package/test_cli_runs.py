@@ -74,6 +74,20 @@ def test_sample_calibrate_and_predict(folder, capsys):
     assert np.array_equal(again.predict_set(sampling.open("test1").values()), found)
 
 
+def test_a_run_that_is_read_is_not_written_to(folder, capsys):
+    done(capsys, *CALIBRATION, "--out", "run")
+    files = {path.name: path.read_bytes() for path in (folder / "run").iterdir()}
+    rule = [*NOISE, "--ball", "l2:r=0.1", "--out"]
+    for name in (*files, "other.json"):
+        err = failed(capsys, "calibrate", "run", *rule, f"run/{name}", status=2)
+        assert f"must not be in the folder of a run that is read, got run/{name}" in err
+    done(capsys, "calibrate", "run", *rule, "rule.json")
+    (part,) = (name for name in files if name.startswith("00000-"))
+    err = failed(capsys, "predict", "rule.json", "run", "--out", f"run/{part}", status=2)
+    assert "must not be in the folder of a run that is read" in err
+    assert {path.name: path.read_bytes() for path in (folder / "run").iterdir()} == files
+
+
 def test_plan_takes_its_numbers_from_a_run(folder, capsys):
     done(capsys, *CALIBRATION, "--out", "calibration", "--parts", "2", "--shard", "0/2")
     ball = ["--ball", "l2:r=0.1", "--json"]
