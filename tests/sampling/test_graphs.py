@@ -232,8 +232,27 @@ def test_kinds_of_objects_are_refused():
         Graph(np.zeros((2, 2)), np.full((2, 2), 0.5))
     with pytest.raises(ValueError, match="`nodes` must be"):
         GRAPH.nodes([N], hops=2)
+    for nodes in (3, [], [[0, 1]]):
+        with pytest.raises((TypeError, ValueError), match="`nodes` must "):
+            GRAPH.nodes(nodes, hops=2)
     with pytest.raises(ValueError, match="got 3"):
         Graph(np.zeros((3, 3)), np.zeros((2, 2)))
+    for edges in ([[0.0], [1.0]], [0, 1], [[0], [1], [0]]):
+        with pytest.raises(TypeError, match=r"`edge_index` must be integers \(2, E\), got "):
+            Graph.from_data(SimpleNamespace(edge_index=edges, x=[[1], [1]]))
+    wider = GraphFlip(N, D + 1, attributes=SparseFlip(0.05, 0.6))
+    with pytest.raises(ValueError, match=f"`smoothing` must be for {D} attributes, got {D + 1}"):
+        sample_scores(MODEL, GRAPH.nodes([0], hops=2), wider, 2, phase="test")
+
+
+def test_a_model_of_nodes_returns_a_row_of_logits_for_each():
+    for model, error, message in (
+        (lambda batch: batch.x.numpy(), TypeError, "`model` must return a tensor of logits, got n"),
+        (lambda batch: MODEL(batch)[:-1], ValueError, "a row for each node of the batch, got sha"),
+        (lambda batch: MODEL(batch)[:, 0], ValueError, "a row for each node of the batch, got sh"),
+    ):
+        with pytest.raises(error, match=message):
+            sample_scores(model, GRAPH.nodes([0, 1], hops=2), NOISY, 2, phase="test")
 
 
 def test_a_field_that_is_the_whole_graph_is_refused_before_drawing():
