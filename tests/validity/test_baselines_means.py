@@ -432,6 +432,9 @@ def test_exact_and_sampled_calls_do_not_mix():
     for means, error in (([0.5, 1.5], ValueError), ([math.nan], ValueError), (["a"], TypeError)):
         with pytest.raises(error, match="`means` must be"):
             rule.calibrate_exact(means)
+    for means in ([], [[0.5]], 0.5):
+        with pytest.raises(ValueError, match=r"`means` must have shape \(n,\), n >= 1, got"):
+            rule.calibrate_exact(means)
 
 
 def test_ranked_rscp_checks_its_tuning_scores():
@@ -442,6 +445,8 @@ def test_ranked_rscp_checks_its_tuning_scores():
     ):
         with pytest.raises(ValueError, match=message):
             RankedRSCP(GAUSSIAN, tuning, seed=0)
+    with pytest.raises(ValueError, match="`true_scores` must have at least one axis, got a scalar"):
+        RankedRSCP(GAUSSIAN, np.ones(3), seed=0).calibrate(np.float64(0.5))
     with pytest.raises(ValueError, match="`temperature` must be"):
         RankedRSCP(GAUSSIAN, np.ones(3), seed=0, temperature=0)
 
