@@ -139,6 +139,10 @@ def test_what_does_not_fit_is_refused(folder, capsys):
     for option in (["--labels", "y.npy"], ["--key", "x"], ["--n-classes", 4]):
         rule = [*NOISE, "--ball", "l2:r=0.1", "--out", "rule.json", *option]
         assert option[0] in failed(capsys, "calibrate", "run", *rule, status=2)
+    done(capsys, *SAMPLE, "--data", "runcode:images", "--phase", "calibration", "--out", "bare")
+    rule = [*NOISE, "--ball", "l2:r=0.1", "--out", "rule.json", "--mondrian"]
+    assert "bare: --mondrian needs a run with labels" in failed(capsys, "calibrate", "bare", *rule)
+    assert not (folder / "rule.json").exists()
     for data in ("runcode", "runcode:", "runcode:nothing"):
         given = [*SAMPLE, "--data", data, "--phase", "test", "--out", "other"]
         assert "--data must" in failed(capsys, *given, status=2)
