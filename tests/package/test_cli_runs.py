@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from bincp import BinCP, sampling  # noqa: E402
 from bincp.cli import main  # noqa: E402
+from bincp.cli._sample import _factory  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
 
 CODE = """
@@ -127,6 +128,11 @@ def test_workers_by_hand_and_by_torchrun_make_their_parts(folder, capsys, monkey
     out = done(capsys, *CALIBRATION, "--out", "run")
     assert "complete, 4 parts" in out.out
     assert "by RANK and WORLD_SIZE" in out.err
+
+
+def test_code_in_the_working_folder_is_found_where_python_does_not_look(folder, monkeypatch):
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    assert _factory("data", "runcode:images")().shape == (20, 4)
 
 
 def test_what_does_not_fit_is_refused(folder, capsys):

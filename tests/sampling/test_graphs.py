@@ -255,7 +255,7 @@ def test_a_model_of_nodes_returns_a_row_of_logits_for_each():
         (
             lambda batch: MODEL(batch) * np.nan,
             ValueError,
-            "must not give NaN scores, got one for i",
+            "must not give NaN scores, got one",
         ),
     ):
         with pytest.raises(error, match=message):
