@@ -514,7 +514,9 @@ class GraphInputs:
         field = self.draw(first, zero).to(device).logits(model)
         made = self._draw(first, target, Extent(WHOLE))
         whole = self._as_batch(made, zero).to(device).logits(model)
-        apart = float((field - whole).abs().masked_fill(field == whole, 0).max())  # infinities, too
+        # Equal infinities have no difference; NaN is refused later, as NaN.
+        same = (field == whole) | (field.isnan() & whole.isnan())
+        apart = float((field - whole).abs().masked_fill(same, 0).max())
         largest = float(whole.abs().masked_fill(~whole.isfinite(), 0).max())
         if not apart <= min(_EQUAL_LOGITS, _EQUAL_PART * largest):
             raise ValueError(

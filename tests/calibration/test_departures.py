@@ -481,6 +481,20 @@ def test_a_share_that_classes_do_not_have_is_refused(change, tmp_path):
         bincp.MondrianBinCP.load(path)
 
 
+@pytest.mark.parametrize("classes", [slice(0, 1), slice(0, None)])
+def test_classes_with_poisoned_points_need_a_share(classes, tmp_path):
+    path = tmp_path / "rules.json"
+    rules = bincp.MondrianBinCP(GAUSSIAN, n_classes=3, poisoned=1)
+    quiet(rules.calibrate, SCORES, LABELS).save(path)
+    content = content_of(path)
+    for one in content["classes"][classes]:
+        one.pop("share_", None)
+    content.pop("share_", None)
+    forge(path, content)
+    with pytest.raises(ValueError, match="damaged"):
+        bincp.MondrianBinCP.load(path)
+
+
 def test_a_class_with_a_count_of_its_own_is_refused(tmp_path):
     path = tmp_path / "rules.json"
     rules = bincp.MondrianBinCP(GAUSSIAN, n_classes=3, poisoned=1)

@@ -269,6 +269,8 @@ def test_bad_input(data):
     ):
         with pytest.raises(error, match=message):
             rule.calibrate(true, labels)
+    with pytest.raises(TypeError, match=r"`labels` must be given with an array.* got None"):
+        rule.calibrate(true, None)
     with pytest.raises(ValueError, match=r"`true_scores`.*NaN"):
         rule.calibrate(true * math.nan, y)
     with pytest.raises(ValueError, match=r"`true_scores` must have shape \(n, m\)"):

@@ -115,6 +115,13 @@ def test_the_warning_blames_a_p_that_was_given():
         RobustRiskControl(certificate, p=0.6, **bounds).calibrate(scores, labels)
     with pytest.warns(bincp.TrivialSetWarning, match="p = 0.1 allows no count.* no `p`"):
         RobustRiskControl(certificate, p=0.1).calibrate(scores, labels)
+    for options in ({}, bounds):
+        rule = RobustRiskControl(certificate, p=0.1, poisoned=("deletions", 2), **options)
+        with pytest.warns(bincp.TrivialSetWarning, match="p = 0.1 allows no count") as caught:
+            rule.calibrate(scores, labels)
+        better = str(caught[0].message).split("; p = ")[1].split(",")[0]
+        rule = RobustRiskControl(certificate, p=better, poisoned=("deletions", 2), **options)
+        assert rule.calibrate(scores, labels).min_count_ > 0
     with pytest.warns(bincp.TrivialSetWarning) as caught:
         RobustRiskControl(certificate, **bounds).calibrate(scores[:, :, :2], labels)
     assert "p = " not in str(caught[0].message)
@@ -181,6 +188,11 @@ def test_bad_input():
         method.predict_set(scores)
     with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
         method.predict_set_exact([[0.5, 0.5]])
+    for probabilities in (0.5, [0.5], [[]], [[[0.5]]]):
+        with pytest.raises(ValueError, match=r"`probabilities` must have shape \(n, K\), got"):
+            method.calibrate_exact(probabilities, labels, tau=0.5)
+    assert method.guarantee == "robust"
+    assert RobustRiskControl(GAUSSIAN, correction="none").guarantee == "none"
     with pytest.raises(TypeError, match=r"`labels` must be boolean, of shape \(n, K\), got dty"):
         method.calibrate(scores, labels.astype(int))
     with pytest.raises(ValueError, match=r"`labels` must have shape \(50, 2\), got \(50, 1\)"):

@@ -243,6 +243,8 @@ def test_kinds_of_objects_are_refused():
     for labels in None, [0] * N:
         with pytest.raises(TypeError, match=r"`x` must be nodes of a Graph, graph\.nodes"):
             sample_scores(MODEL, GRAPH, NOISY, 2, phase="calibration", labels=labels)
+    with pytest.raises(TypeError, match="`key` must be None with nodes of a graph, got 'x'"):
+        sample_scores(MODEL, GRAPH.nodes([0], hops=2), NOISY, 2, phase="test", key="x")
     with pytest.raises(TypeError, match="must have edges without edge_attr"):
         Graph.from_data(SimpleNamespace(edge_index=[[0], [1]], x=[[1], [1]], edge_attr=[1.0]))
     with pytest.raises(TypeError, match="must have the attribute x"):
@@ -251,8 +253,47 @@ def test_kinds_of_objects_are_refused():
         Graph(np.zeros((2, 2)), np.full((2, 2), 0.5))
     with pytest.raises(ValueError, match="`nodes` must be"):
         GRAPH.nodes([N], hops=2)
+    for nodes in (3, [], [[0, 1]]):
+        with pytest.raises((TypeError, ValueError), match="`nodes` must "):
+            GRAPH.nodes(nodes, hops=2)
     with pytest.raises(ValueError, match="got 3"):
         Graph(np.zeros((3, 3)), np.zeros((2, 2)))
+    for edges in ([[0.0], [1.0]], [0, 1], [[0], [1], [0]]):
+        with pytest.raises(TypeError, match=r"`edge_index` must be integers \(2, E\), got "):
+            Graph.from_data(SimpleNamespace(edge_index=edges, x=[[1], [1]]))
+    wider = GraphFlip(N, D + 1, attributes=SparseFlip(0.05, 0.6))
+    with pytest.raises(ValueError, match=f"`smoothing` must be for {D} attributes, got {D + 1}"):
+        sample_scores(MODEL, GRAPH.nodes([0], hops=2), wider, 2, phase="test")
+
+
+def test_a_model_of_nodes_returns_a_row_of_logits_for_each():
+    for model, error, message in (
+        (lambda batch: batch.x.numpy(), TypeError, "`model` must return a tensor of logits, got n"),
+        (lambda batch: MODEL(batch)[:-1], ValueError, "a row for each node of the batch, got sha"),
+        (lambda batch: MODEL(batch)[:, 0], ValueError, "a row for each node of the batch, got sh"),
+        (
+            lambda batch: MODEL(batch) * np.nan,
+            ValueError,
+            "must not give NaN scores, got one",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            sample_scores(model, GRAPH.nodes([0, 1], hops=2), NOISY, 2, phase="test")
+    with pytest.raises(ValueError, match=r"`labels` must have shape \(2,\), got \(1,\)"):
+        sample_scores(MODEL, GRAPH.nodes([0, 1], hops=2), NOISY, 2, phase="calibration", labels=[0])
+
+
+def test_labels_that_a_model_rules_out_have_no_score():
+    """Equal infinite logits differ by NaN, and are equal."""
+
+    def masked(batch):
+        return torch.cat([MODEL(batch)[:, :2], torch.full((len(batch.node), 1), -torch.inf)], dim=1)
+
+    nodes = GRAPH.nodes([0, 1], hops=2)
+    scores = sample_scores(masked, nodes, NOISY, 2, phase="test", seed=1)
+    two = sample_scores(lambda b: MODEL(b)[:, :2], nodes, NOISY, 2, phase="test", seed=1)
+    np.testing.assert_array_equal(scores[:, :2], two)
+    assert (scores[:, 2] == 0).all()
 
 
 FORMS = {

@@ -174,6 +174,44 @@ def test_the_shapes_of_torchcp():
         outcomes(TorchPredictor(classes_of, as_list=True), Y)
 
 
+class CrepesClassifier:
+    """The shapes of crepes: sets (n, K) of zeros and ones, if it has a learner."""
+
+    __module__ = "crepes.base"
+
+    def __init__(self):
+        self.learner = None
+
+    def predict_set(self, x, labels=True, confidence=0.95):
+        assert not labels
+        return classes_of(x + confidence).astype(int)
+
+
+class CrepesRegressor:
+    """The shapes of crepes: intervals (n, 2)."""
+
+    __module__ = "crepes.base"
+
+    def __init__(self):
+        self.learner = None
+
+    def predict_int(self, x, confidence=0.95):
+        return interval_of(x) + confidence
+
+
+def test_the_shapes_of_crepes():
+    found = outcomes(CrepesClassifier(), Y, confidence="3/4")
+    np.testing.assert_array_equal(found, outcomes(lambda x: classes_of(x + 0.75), Y))
+    found = outcomes(CrepesRegressor(), REAL, confidence=0.5)
+    np.testing.assert_array_equal(found, outcomes(lambda x: interval_of(x) + 0.5, REAL))
+    bare = CrepesRegressor()
+    del bare.learner
+    with pytest.raises(TypeError, match=r"crepes \(WrapClassifier, WrapRegressor\)"):
+        outcomes(bare, REAL, confidence=0.5)
+    with pytest.raises(ValueError, match="`confidence` must be given for a predictor of crepes"):
+        outcomes(CrepesClassifier(), Y)
+
+
 def test_mapie_itself():
     classification = pytest.importorskip("mapie.classification")
     regression = pytest.importorskip("mapie.regression")

@@ -725,6 +725,7 @@ def test_bad_calls_are_refused(data):
         ((x, y[:9]), {}, ValueError, r"`y` must have shape \(150,\), got \(9,\)"),
         ((x,), {}, TypeError, "`y` must be given with an array"),
         (([],), {}, ValueError, "at least one input"),
+        ((x, y), {"model": two}, ValueError, "must return 1 numbers an input for the score 'res"),
         ((iter([]),), {}, ValueError, "at least one calibration input"),
         (([(x,)],), {}, ValueError, "must yield pairs"),
         (([(x, y[:9])],), {}, ValueError, "one label for each input of a batch"),
@@ -733,8 +734,9 @@ def test_bad_calls_are_refused(data):
         ((x, y), {"indices": [0] * 150}, ValueError, "indices"),
     ]
     for arguments, options, error, message in cases:
+        own = regressor(options.pop("model")) if "model" in options else ours
         with pytest.raises(error, match=message):
-            ours.calibrate(*arguments, **options)
+            own.calibrate(*arguments, **options)
     with pytest.raises(ValueError, match="must yield inputs of one shape and dtype"):
         ours.calibrate([(x, y), (x.astype(np.float64), y)])
     widths = iter([torch.float32] * 10 + [torch.float64] * 99)
@@ -742,6 +744,8 @@ def test_bad_calls_are_refused(data):
     with pytest.raises(ValueError, match="dtype float32 as before, got float64"):
         changing.calibrate([(x, y), (x, y)])
     ours.calibrate(x, y)
+    with pytest.raises(ValueError, match="`x` must hold at least one input"):
+        ours.predict(iter([]))
     with pytest.raises(ValueError, match="`model` must not give NaN"):
         regressor(lambda rows: rows.mean(1) * np.nan).calibrate(x, y)
     with pytest.raises(ValueError, match="must have 9 elements an input"):

@@ -968,6 +968,44 @@ class TestFiles:
         with pytest.raises(ValueError, match=r"b.json: (damaged|must have a certificate)"):
             RobustClassifier.load(tmp_path / "b.json", network())
 
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("probe", [["0x1p+99999"]]),
+            ("probe", [["0x1p-1"]]),
+            ("probe", [[0.5]]),
+            ("input_range", ["0x0p+0", "0x1p+99999"]),
+            ("input_range", ["0x0p+0"]),
+            ("input_shape", [-1]),
+            ("input_dtype", "complex64"),
+            ("model", {"fingerprint": None, "id": None}),
+            ("model", {"fingerprint": 1, "id": None}),
+            ("score", {"name": "raps", "penalty": "x"}),
+            ("score", {"name": "raps", "penalty": "0x1p+99999"}),
+            ("score", {"name": 3}),
+            (None, None),
+        ],
+        ids=str,
+    )
+    def test_forged_fields_are_damage(self, tmp_path, field, value):
+        from bincp.calibration._storage import checksum
+        from bincp.sampling._run import _canonical
+
+        fitted().save(tmp_path / "a.json")
+        content = _canonical.decode(
+            (tmp_path / "a.json").read_bytes(), "a", "bincp robust classifier"
+        )
+        rule = content["rule"]
+        if field is None:
+            del rule["provenance"]
+        else:
+            (content if field == "probe" else rule["provenance"])[field] = value
+        del rule["sha256"]
+        rule["sha256"] = checksum(rule)
+        (tmp_path / "b.json").write_bytes(_canonical.encode(content))
+        with pytest.raises(ValueError, match=r"b.json: damaged"):
+            RobustClassifier.load(tmp_path / "b.json", network())
+
     def test_what_cannot_be_saved(self, tmp_path):
         path = tmp_path / "a.json"
         certificate = bincp.certify(SCHEME, BALL)

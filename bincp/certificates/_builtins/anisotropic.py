@@ -199,6 +199,8 @@ def _largest_eigenvalue(noise: Matrix, ball: Matrix) -> float:
     units[units == 0] = 1  # a direction without noise
     values, vectors = np.linalg.eigh(noise / units)
     kept = values > values[-1] * len(values) * 2.0**-52
+    if not kept.any():  # no direction has noise
+        return 0.0
     half = vectors[:, kept] / np.sqrt(values[kept])
     return float(max(np.linalg.eigvalsh(half.T @ (ball / units) @ half)[-1], 0.0))
 
