@@ -27,6 +27,7 @@ def as_regressor(estimator: ModelLike, *, arrays: bool = False) -> Model:
         * a fitted scikit-learn regressor, or an object with its ``predict``, such as a pipeline;
           inputs are flattened to (b, features);
         * with ``arrays=True``, a function of NumPy arrays;
+        * a result of this function;
         * a tuple or list of several of these, whose predictions are put side by side: a model of
           the mean and one of the spread, or models of two quantiles.
 
@@ -68,7 +69,12 @@ def as_regressor(estimator: ModelLike, *, arrays: bool = False) -> Model:
     parts = list(estimator) if several else [estimator]
     if not parts:
         raise TypeError("`model` must be a regressor, or several, got none")
-    return Columns([_one(part, arrays) for part in parts])
+    # A model that is one already is taken apart, for what is not seen inside cannot be compared.
+    nested = [
+        part.models if isinstance(part, Columns) and not arrays else [_one(part, arrays)]
+        for part in parts
+    ]
+    return Columns([model for models in nested for model in models])
 
 
 def _one(estimator: Any, arrays: bool) -> Model:

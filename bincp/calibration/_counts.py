@@ -176,4 +176,14 @@ def number_counted(rule: Any, counts: Any, n_samples: int | None) -> int:
             f"`counts` must be of scores that reach tau_ = {rule.tau!r}, got tau = {how.tau!r}"
         )
     check_same(getattr(rule, "provenance", None), how.provenance, "`counts`")
+    _check_noise(rule.certificate.get("smoothing"), (how.provenance or {}).get("smoothing"))
     return how.n_samples
+
+
+def _check_noise(certified: Any, drawn: Any) -> None:
+    """Refuse counts of other noise than that of the certificate, where both are known."""
+    if None not in (certified, drawn) and certified != drawn:
+        raise ValueError(
+            f"`counts` must be of scores under the noise of the certificate, {certified}, "
+            f"got {drawn}"
+        )

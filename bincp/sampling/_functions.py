@@ -12,6 +12,7 @@ from bincp._utils.arrays import ArrayLike
 from bincp._utils.validation import MAX_COUNT, check_integer, check_threshold
 from bincp.calibration import Counts
 from bincp.calibration._counts import How, known_counts
+from bincp.certificates._registry import parameters_of
 from bincp.noise._keys import Phase
 from bincp.sampling import _engine
 from bincp.sampling._inputs import Ids, Key, check_key, pieces
@@ -235,7 +236,9 @@ def count_scores(
         n_threads=n_threads,
     )
     counts = joined(_engine.count(job, threshold)[0] for job, _ in jobs)
-    known = None if callable(score) else {"score": score_content(score, None)}
+    known: dict[str, Any] = {"smoothing": parameters_of(smoothing)}
+    if not callable(score):
+        known["score"] = score_content(score, None)
     return known_counts(counts, How(int(n_samples), threshold, phase, provenance=known))
 
 

@@ -21,7 +21,7 @@ from bincp.certificates import compose  # noqa: E402
 from bincp.metrics import average_width, coverage  # noqa: E402
 from bincp.noise import draw  # noqa: E402
 from bincp.regression import conformity_scores, predict_sets  # noqa: E402
-from bincp.sampling import RobustClassifier, RobustRegressor  # noqa: E402
+from bincp.sampling import NormalizedModel, RobustClassifier, RobustRegressor  # noqa: E402
 from bincp.sampling._run import _canonical  # noqa: E402
 from bincp.smoothing import Gaussian, GraphFlip, SparseFlip, Uniform  # noqa: E402
 
@@ -360,6 +360,38 @@ def test_a_saved_regressor_predicts_as_before(data, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             loaded.predict(inputs)
+
+
+def test_a_model_that_is_made_already_is_the_same_model(data, tmp_path):
+    x, y = data
+    torch.manual_seed(0)
+    pair = [torch.nn.Linear(D, 1), torch.nn.Linear(D, 1)]
+    ours = regressor(pair, score="cqr").calibrate(x, y)
+    ours.save(tmp_path / "a.json")
+    made = as_regressor(pair)
+    for model in (ours.model, made, as_regressor(made), [as_regressor(one) for one in pair]):
+        loaded = RobustRegressor.load(tmp_path / "a.json", model, seed=7)
+        assert same(loaded.predict(x[:5]), ours.predict(x[:5], indices=range(5)))
+        regressor(model, score="cqr", rule=ours.rule)
+    with pytest.raises(ValueError, match="as in calibration: `model` was"):
+        regressor(as_regressor(made.models[::-1]), score="cqr", rule=ours.rule)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda model: model,
+        as_regressor,
+        lambda model: as_regressor(as_regressor(model)),
+        lambda model: NormalizedModel(as_regressor(model), 0, 1),
+    ],
+)
+def test_a_function_has_no_fingerprint_wherever_it_is(data, tmp_path, wrap):
+    """Else all functions would have that of the module around them."""
+    ours = regressor(wrap(mean)).calibrate(*data)
+    assert ours.rule.provenance_["model"] == {"fingerprint": None, "id": None}
+    with pytest.raises(ValueError, match="`model_id` must name a model that is no torch module"):
+        ours.save(tmp_path / "a.json")
 
 
 def test_another_model_than_that_of_the_file_is_refused(data, tmp_path):

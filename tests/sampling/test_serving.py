@@ -529,6 +529,10 @@ class TestCounts:
                 count_scores(model, X, SCHEME, M, tau, phase="calibration"),
                 "phase 'calibration', got such",
             ),
+            (
+                count_scores(model, X, Gaussian(0.25), M, tau, phase="test"),
+                "under the noise of the certificate, .*0.5.*, got .*0.25",
+            ),
             (count_scores(model, X, SCHEME, M, tau + 0.01, phase="test"), "that reach tau_ ="),
             (
                 count_scores(model, X, SCHEME, M, tau, phase="test", score="margin"),

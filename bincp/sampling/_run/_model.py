@@ -11,7 +11,10 @@ from bincp.sampling._run._fingerprint import fingerprint
 
 def is_comparable(model: Any) -> bool:
     """Say if a model is a torch module, or several, whose weights can be compared."""
-    return all(isinstance(part, torch.nn.Module) for part in _parts(model))
+    if not isinstance(model, torch.nn.Module):
+        return False
+    side_by_side = (part.models for part in model.modules() if isinstance(part, Columns))
+    return all(isinstance(one, torch.nn.Module) for models in side_by_side for one in models)
 
 
 def model_content(model: Any, model_id: object) -> dict[str, Any]:
