@@ -35,6 +35,8 @@ __all__ = [
 
 Sets: TypeAlias = npt.NDArray[np.bool_]
 
+_LARGE = 900  # exponent of two of coordinates that are scaled; doubles end at 1024
+
 
 @runtime_checkable
 class RealSets(Protocol):
@@ -183,7 +185,9 @@ def average_width(sets: RealSets) -> float:
     >>> average_width(IntervalSets.from_ends([[0.0], [1.0]], [[2.0], [4.0]], 1))
     2.5
     """
-    return float(_real_widths(sets).mean())
+    widths = _real_widths(sets)
+    _, exponent = np.frexp(widths.max())  # their sum may be beyond the doubles
+    return float(np.ldexp(np.ldexp(widths, -exponent).mean(), exponent))
 
 
 def unbounded_rate(sets: RealSets) -> float:
@@ -501,14 +505,17 @@ def _worst_slab(
 
 def _as_features(features: ArrayLike, n: int) -> npt.NDArray[np.float64]:
     array = as_array("features", features)
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"`features` must be real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or len(array) != n or array.shape[1] == 0:
         raise ValueError(f"`features` must have shape ({n}, d), d >= 1, got {array.shape}")
     bad = ~np.isfinite(array)
     if bad.any():
         raise ValueError(f"`features` must be finite, got {array[bad][0]} {where(bad)}")
-    return array.astype(np.float64, copy=False)
+    values = array.astype(np.float64, copy=False)
+    _, exponent = np.frexp(np.abs(values).max())
+    # The slabs are the same on every scale, and sums of coordinates must not overflow.
+    return values if exponent < _LARGE else np.ldexp(values, -exponent)
 
 
 def _share_by_group(
@@ -580,9 +587,10 @@ def exact_false_negative_rates(
 ) -> tuple[list[Fraction], npt.NDArray[np.intp]]:
     """Return the distinct false-negative rates, and which of them each point has."""
     missed, total = (true & ~sets).sum(axis=1), true.sum(axis=1)
-    pairs, which = np.unique(np.stack([missed, total]), axis=1, return_inverse=True)
-    rates = [Fraction(int(a), int(b)) if b else Fraction(0) for a, b in pairs.T]
-    return rates, which.reshape(-1)
+    width = true.shape[1] + 1
+    pairs, which = np.unique(missed * width + total, return_inverse=True)
+    each = (divmod(pair, width) for pair in pairs.tolist())
+    return [Fraction(a, b) if b else Fraction(0) for a, b in each], which
 
 
 def as_members(name: str, value: ArrayLike) -> Sets:

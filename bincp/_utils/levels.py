@@ -22,6 +22,7 @@ TRUE_MIN = 5e-324
 _NOMINAL_SIZE = 1000
 
 _MAX_EXPONENT = 400  # power of ten, beyond that of doubles; "1e-999999999" would fill the memory
+_MOST_BITS = 14_000  # Python prints whole numbers of no more than 4300 digits
 
 
 def as_fraction(name: str, value: Level) -> Fraction:
@@ -29,6 +30,10 @@ def as_fraction(name: str, value: Level) -> Fraction:
     if isinstance(value, bool | np.bool_) or not isinstance(value, LEVELS):
         raise TypeError(f"`{name}` must be an int, float, str, Decimal or Fraction, got {value!r}")
     if isinstance(value, Fraction):
+        if max(abs(value.numerator), value.denominator).bit_length() > _MOST_BITS:
+            raise ValueError(
+                f"`{name}` must have at most {_MOST_BITS} bits above and below the line"
+            )
         return value
     text = _written(name, value)
     wanted = "a finite number"

@@ -55,6 +55,8 @@ class CAS(SmoothedMean):
         floor((alpha - eta) (n + 1)) - b, without eta where nothing is corrected.
     n_calibration_, n_samples_, n_test_samples_ : int
         n, m and m'.
+    dtype_ : str
+        Dtype of the scores.
 
     Notes
     -----

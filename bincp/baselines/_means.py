@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, as_array, as_scores, where
+from bincp._utils.arrays import ArrayLike, as_array, as_scores, check_exact, where
 from bincp._utils.levels import Level, check_level
 from bincp._utils.validation import check_integer
 from bincp.baselines._threshold import (
@@ -20,11 +20,14 @@ from bincp.baselines._threshold import (
     FloatArray,
     ThresholdMethod,
     check_choice,
+    check_same_dtype,
 )
 from bincp.calibration._departures import Poison
 from bincp.certificates import Certificate, as_certificate
 from bincp.errors import NotCalibratedError
 from bincp.intervals import EPS, check_bounds, sample_values
+
+_SMALLER = 2.0**-32  # no sum of fewer than 2^31 such doubles overflows
 
 Bounds = tuple[float, float]
 Means = npt.NDArray[np.float64]
@@ -43,6 +46,7 @@ class SmoothedMean(ThresholdMethod, ABC):
     _corrections: tuple[str, ...]
     n_samples_: int | None
     n_test_samples_: int | None
+    dtype_: str | None
 
     def __init__(
         self,
@@ -105,6 +109,7 @@ class SmoothedMean(ThresholdMethod, ABC):
         spent = Fraction(0) if self.correction == "none" else self.eta
         self._fit(self._calibration_values(samples), spent)
         self.n_samples_, self.n_test_samples_ = m, m_test
+        self.dtype_ = as_scores("true_scores", true_scores).dtype
         self._warn_if_trivial()
         return self
 
@@ -114,7 +119,8 @@ class SmoothedMean(ThresholdMethod, ABC):
         Parameters
         ----------
         scores : array_like of float16, bfloat16, float32 or float64, shape (n, K, m')
-            m' sampled scores of each label of each input, within `bounds`.
+            m' sampled scores of each label of each input, within `bounds`, of the dtype calibrated
+            with.
 
         Returns
         -------
@@ -131,6 +137,7 @@ class SmoothedMean(ThresholdMethod, ABC):
         self._require_calibrated()
         if self.n_test_samples_ is None:
             raise NotCalibratedError("call calibrate() before predicting from sampled scores")
+        check_same_dtype(as_scores("scores", scores).dtype, str(self.dtype_))
         samples = self._label_samples(scores)
         if samples.shape[2] != self.n_test_samples_:
             raise ValueError(
@@ -226,9 +233,15 @@ def row_means(samples: FloatArray) -> Means:
     """Return means over the last axis, each of which depends on the samples of its row alone.
 
     The order in which NumPy sums depends on casts and on strides, so that two rows of equal samples
-    could differ in the last place. Contiguous doubles are always summed in one order.
+    could differ in the last place. Contiguous doubles are always summed in one order. Where the sum
+    is beyond all doubles, or infinities of both signs met on the way, it is taken of smaller ones.
     """
-    return np.asarray(np.ascontiguousarray(samples, np.float64).sum(axis=-1) / samples.shape[-1])
+    rows, m = np.ascontiguousarray(samples, np.float64), samples.shape[-1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.asarray(rows.sum(axis=-1) / m)
+        beyond = ~np.isfinite(means)
+        means[beyond] = (rows[beyond] * _SMALLER).sum(axis=-1) / m / _SMALLER
+    return means
 
 
 def unit_below(means: ArrayLike, bounds: Bounds) -> Means:
@@ -253,6 +266,7 @@ def check_means(name: str, value: ArrayLike, bounds: Bounds, ndim: int) -> Means
     array = as_array(name, value)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"`{name}` must be real numbers, got dtype {array.dtype}")
+    check_exact(name, array)
     means = array.astype(np.float64, copy=False)
     if means.ndim != ndim or (ndim == 1 and means.size == 0):
         wanted = "(n,), n >= 1" if ndim == 1 else "(n, K)"

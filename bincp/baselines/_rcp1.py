@@ -1,12 +1,13 @@
 """RCP1: robust conformal prediction from one noisy sample of each input."""
 
+import copy
 import math
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike
+from bincp._utils.arrays import ArrayLike, as_scores
 from bincp._utils.estimators import Estimator
 from bincp._utils.levels import Level
 from bincp.calibration import one_sample
@@ -110,15 +111,18 @@ class RCP1(Estimator):
         ValueError
             If the scores have a wrong shape or dtype, or hold NaN.
         """
-        shape = np.shape(true_scores)
+        scores = as_scores("true_scores", true_scores)
+        shape = scores.bits.shape
         if len(shape) != 2 or shape[1] != 1:
             raise ValueError(f"`true_scores` must have shape (n, 1), got {shape}")
-        self._rule.calibrate(true_scores)
-        accepts_all = self._rule.min_count_ == 0
-        assert self._rule.rank_ is not None
-        self.tau_ = -math.inf if accepts_all else self._rule.tau_
-        self.rank_ = 0 if accepts_all else self._rule.rank_
-        self.n_calibration_ = self._rule.n_calibration_
+        rule = copy.copy(self._rule)  # copies of this object keep their calibration
+        rule.calibrate(scores)
+        accepts_all = rule.min_count_ == 0
+        assert rule.rank_ is not None
+        self._rule = rule
+        self.tau_ = -math.inf if accepts_all else rule.tau_
+        self.rank_ = 0 if accepts_all else rule.rank_
+        self.n_calibration_ = rule.n_calibration_
         return self
 
     def predict_set(self, scores: ArrayLike) -> npt.NDArray[np.bool_]:

@@ -79,6 +79,8 @@ class RSCP(SmoothedMean):
         floor((alpha - eta) (n + 1)) - b, without eta where nothing is corrected.
     n_calibration_, n_samples_, n_test_samples_ : int or None
         n, m and m'.
+    dtype_ : str or None
+        Dtype of the sampled scores.
 
     Notes
     -----
@@ -121,8 +123,8 @@ class RSCP(SmoothedMean):
 
         Parameters
         ----------
-        means : array_like of float, shape (n,)
-            Within `bounds`.
+        means : array_like of float64, shape (n,)
+            Within `bounds`. Narrower numbers are refused, as bounds are told in doubles.
 
         Returns
         -------
@@ -139,7 +141,7 @@ class RSCP(SmoothedMean):
         TypeError
             If the means are not real numbers.
         ValueError
-            If the shape is wrong, or a mean is NaN or outside `bounds`.
+            If shape or dtype are wrong, or a mean is NaN or outside `bounds`.
 
         Examples
         --------
@@ -152,7 +154,7 @@ class RSCP(SmoothedMean):
         """
         values = unit_below(check_means("means", means, self.bounds, ndim=1), self.bounds)
         self._fit(self._lowered(values))
-        self.n_samples_ = self.n_test_samples_ = None
+        self.n_samples_ = self.n_test_samples_ = self.dtype_ = None
         self._warn_if_trivial()
         return self
 
@@ -161,7 +163,7 @@ class RSCP(SmoothedMean):
 
         Parameters
         ----------
-        means : array_like of float, shape (n, K)
+        means : array_like of float64, shape (n, K)
             Mean smoothed score of each label of each input, within `bounds`.
 
         Returns

@@ -15,6 +15,7 @@ from bincp.baselines._threshold import (
     ThresholdMethod,
     check_choice,
     check_label_scores,
+    check_same_dtype,
     check_true_scores,
 )
 from bincp.calibration._departures import Poison
@@ -55,10 +56,12 @@ class VRCP(ThresholdMethod):
         floor(alpha (n + 1)) - b.
     n_calibration_ : int
         n.
+    dtype_ : str
+        Dtype of the scores.
 
     Notes
     -----
-    Scores and bounds are compared exactly, as doubles, whatever their dtypes.
+    Bounds may have another dtype than the scores: they are compared exactly, as doubles.
 
     References
     ----------
@@ -82,6 +85,8 @@ class VRCP(ThresholdMethod):
     >>> rule.calibrate(true_scores, lower=true_scores - 0.5).predict_set(scores)
     array([[False,  True,  True]])
     """
+
+    dtype_: str
 
     def __init__(
         self, *, alpha: Level = 0.1, robust_at: str = "test", poisoned: Poison = 0
@@ -122,12 +127,13 @@ class VRCP(ThresholdMethod):
             If an array has a wrong shape or dtype or holds NaN, or a bound is above its score.
         """
         self._check_given("lower", lower, "calibration")
-        values, _ = check_true_scores(true_scores)
+        values, dtype = check_true_scores(true_scores)
         if lower is not None:
             bounds, _ = check_true_scores(lower, name="lower")
             _check_order("lower", bounds, "at most", values)
             values = bounds
         self._fit(values)
+        self.dtype_ = dtype
         self._warn_if_trivial()
         return self
 
@@ -139,7 +145,7 @@ class VRCP(ThresholdMethod):
         Parameters
         ----------
         scores : array_like, shape (n, K)
-            Scores of the labels of each input.
+            Scores of the labels of each input, of the dtype calibrated with.
         upper : array_like, shape (n, K), for VRCP-I only
             Verified upper bounds of these scores over the (inverted) ball around each input.
 
@@ -158,7 +164,8 @@ class VRCP(ThresholdMethod):
         """
         self._require_calibrated()
         self._check_given("upper", upper, "test")
-        values, _ = check_label_scores(scores)
+        values, dtype = check_label_scores(scores)
+        check_same_dtype(dtype, self.dtype_)
         if upper is not None:
             bounds, _ = check_label_scores(upper, name="upper")
             _check_order("upper", bounds, "at least", values)
@@ -214,6 +221,8 @@ class LipRCP(ThresholdMethod):
         floor(alpha (n + 1)) - b.
     n_calibration_ : int
         n.
+    dtype_ : str
+        Dtype of the scores.
 
     Notes
     -----
@@ -233,6 +242,8 @@ class LipRCP(ThresholdMethod):
     >>> round(rule.tau_, 9), rule.predict_set(np.array([[1.2, 1.8]]))
     (1.5, array([[False,  True]]))
     """
+
+    dtype_: str
 
     def __init__(
         self,
@@ -281,7 +292,9 @@ class LipRCP(ThresholdMethod):
         ValueError
             If the scores have a wrong shape or dtype, are NaN or outside `bounds`.
         """
-        self._fit(self.calibration_conformity(true_scores))
+        values, dtype = check_true_scores(true_scores)
+        self._fit(self._moved("true_scores", values, "calibration", -1))
+        self.dtype_ = dtype
         self._warn_if_trivial()
         return self
 
@@ -291,7 +304,7 @@ class LipRCP(ThresholdMethod):
         Parameters
         ----------
         scores : array_like, shape (n, K)
-            Scores of the labels of each input, within `bounds`.
+            Scores of the labels of each input, within `bounds`, of the dtype calibrated with.
 
         Returns
         -------
@@ -305,7 +318,9 @@ class LipRCP(ThresholdMethod):
             If the scores have a wrong shape or dtype, are NaN or outside `bounds`.
         """
         self._require_calibrated()
-        return self._accept(self.conformity(scores))
+        values, dtype = check_label_scores(scores)
+        check_same_dtype(dtype, self.dtype_)
+        return self._accept(self._moved("scores", values, "test", 1))
 
     def calibration_conformity(self, true_scores: ArrayLike) -> FloatArray:
         """Return the conformity of calibration points; `tau_` is the `rank_`-th smallest of them.

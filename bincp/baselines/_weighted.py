@@ -21,6 +21,7 @@ __all__ = ["WeightedCP"]
 _UNIT = 1074  # 2^-1074 is the least positive double; all of them are whole multiples
 
 Array = npt.NDArray[np.float64]
+Weights = npt.NDArray[Any]
 
 
 class WeightedCP(Estimator):
@@ -195,11 +196,12 @@ class WeightedCP(Estimator):
         return np.asarray(values >= taus[:, np.newaxis])
 
 
-def _as_weights(name: str, value: ArrayLike) -> Array:
+def _as_weights(name: str, value: ArrayLike) -> Weights:
     array = as_array(name, value)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"`{name}` must be real numbers, got dtype {array.dtype}")
-    ratios = array.astype(np.float64)
+    # Whole numbers stay what they are: a double would round those beyond 2^53.
+    ratios = array.astype(np.float64) if array.dtype.kind == "f" else array.copy()
     bad = ~((ratios >= 0) & (ratios < np.inf))
     if bad.any():
         raise ValueError(

@@ -78,6 +78,20 @@ class Certified(Estimator):
         description: dict[str, Any] = copy.deepcopy(self._rule.certificate)
         return description
 
+    @property
+    def provenance_(self) -> dict[str, Any] | None:
+        """What the scores of the calibration were made with: score, model, precision, inputs.
+
+        A rule knows it if it was calibrated by `bincp.sampling.RobustClassifier` or
+        `RobustRegressor`, or on a run, and its file does; None otherwise. The names are those of
+        the arguments of `bincp.sampling.run`. What differs at prediction is refused wherever both
+        sides know it.
+        """
+        provenance: dict[str, Any] | None = fitted(lambda rule: rule.provenance).__get__(
+            self, type(self)
+        )
+        return copy.deepcopy(provenance)
+
     def _require_certificate(self) -> Certificate:
         if self.certificate is None:
             name = type(self).__name__
@@ -106,20 +120,6 @@ class Configured(Certified):
     delta = _setting(lambda settings: settings.delta)
     guarantee = _setting(lambda settings: settings.guarantee)
     passes = _setting(lambda settings: settings.passes)
-
-    @property
-    def provenance_(self) -> dict[str, Any] | None:
-        """What the scores of the calibration were made with: score, model, precision, inputs.
-
-        A rule knows it if it was calibrated by `bincp.sampling.RobustClassifier` or
-        `RobustRegressor`, or on a run, and its file does; None otherwise. The names are those of
-        the arguments of `bincp.sampling.run`. What differs at prediction is refused wherever both
-        sides know it.
-        """
-        provenance: dict[str, Any] | None = fitted(lambda rule: rule.provenance).__get__(
-            self, type(self)
-        )
-        return copy.deepcopy(provenance)
 
     def _shown_settings(self) -> str:
         """Return the settings for a representation: the level, the correction, and what is set."""

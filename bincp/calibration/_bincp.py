@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, Scores, as_probabilities, as_scores
+from bincp._utils.arrays import ArrayLike, Scores, as_probabilities, as_scores, check_exact
 from bincp._utils.levels import Level, as_fraction, check_level
 from bincp._utils.validation import check_integer, check_threshold
 from bincp.calibration import _storage
@@ -468,8 +468,9 @@ class BinCP(Configured):
 
         Parameters
         ----------
-        probabilities : array_like of float, shape (n,)
-            Probability that the score of the true label reaches `tau`, for each calibration point.
+        probabilities : array_like of float64, shape (n,)
+            Probability that the score of the true label reaches `tau`, for each calibration point:
+            the double nearest to it. Narrower numbers are refused, as bounds are told in doubles.
         tau : float
             The threshold that they were computed at, fixed in advance.
 
@@ -486,8 +487,8 @@ class BinCP(Configured):
         Raises
         ------
         ValueError
-            If a probability is outside [0, 1] or NaN, or the shape is wrong; if `tau` is NaN or not
-            the one of the constructor; or if the constructor was given `p`.
+            If a probability is outside [0, 1] or NaN, or shape or dtype are wrong; if `tau` is NaN
+            or not the one of the constructor; or if the constructor was given `p`.
 
         Notes
         -----
@@ -504,6 +505,7 @@ class BinCP(Configured):
         array([[ True,  True, False]])
         """
         certificate = self._require_certificate()
+        check_exact("probabilities", probabilities)
         values = as_probabilities("probabilities", probabilities)
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"`probabilities` must have shape (n,), n >= 1, got {values.shape}")
@@ -597,8 +599,8 @@ class BinCP(Configured):
 
         Parameters
         ----------
-        probabilities : array_like of float, shape (n, K)
-            Probability that the score of each label reaches `tau_`.
+        probabilities : array_like of float64, shape (n, K)
+            Probability that the score of each label reaches `tau_`, as in `calibrate_exact`.
 
         Returns
         -------
@@ -609,7 +611,7 @@ class BinCP(Configured):
         NotCalibratedError
             If `calibrate_exact` has not been called.
         ValueError
-            If a probability is outside [0, 1] or NaN, or the shape is wrong.
+            If a probability is outside [0, 1] or NaN, or shape or dtype are wrong.
 
         Examples
         --------

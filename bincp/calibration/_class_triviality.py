@@ -5,7 +5,7 @@ from bincp.calibration._class_rules import ClassRules
 from bincp.calibration._decision_rule import DecisionRule
 from bincp.calibration._mixture import setups_of, top_rank
 from bincp.calibration._search import best_rule, price_of
-from bincp.calibration._triviality import trivial_cause
+from bincp.calibration._triviality import too_few_points, trivial_cause
 from bincp.certificates import Certificate
 
 _MOST_POINTS = 2**17
@@ -48,6 +48,9 @@ def _lacks_points(rule: DecisionRule | None) -> bool:
 
 
 def _too_few_points(rules: ClassRules, certificate: Certificate, short: list[int], who: str) -> str:
+    if rules.made[0].level == 0:
+        made = rules.made[0]
+        return too_few_points(made.n_calibration, made.settings, made.settings.spent)
     sizes = sorted(int(rules.n_calibration[y]) for y in short)
     have = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
     points = _least_points(rules, certificate, sizes[-1])

@@ -37,7 +37,7 @@ def common_if_resized(
 
 def common_rule(certificate: Certificate, settings: Settings, m: int, m_test: int) -> Common:
     """Return the share of failures, and the test and the t that it allows for any n."""
-    share = settings.level - settings.spent
+    share = settings.sampled_level
     if settings.correction != "mixture" or settings.tau is not None:
         return Common(share)
     size = nominal_size(share)

@@ -112,7 +112,7 @@ def _settings(rule: DecisionRule) -> Checks:
     yield "`eta` must be below alpha", not bounded or settings.eta < settings.alpha
     yield (
         "`share_` must be in [0, 1) and no more than alpha leaves",
-        rule.share is None or 0 <= rule.share <= settings.level - settings.spent,
+        rule.share is None or 0 <= rule.share <= settings.sampled_level,
     )
     mixture = settings.correction == "mixture"
     yield "`delta` belongs to the mixture correction", settings.delta is None or mixture

@@ -65,8 +65,7 @@ def counted_rule(
 
 def rank_of(settings: Settings, n: int) -> int:
     """Return the rank of tau over n points."""
-    level = settings.level - settings.spent
-    return max(conformal_rank(level, settings.clean_size(n)) - settings.lost, 0)
+    return max(conformal_rank(settings.sampled_level, settings.clean_size(n)) - settings.lost, 0)
 
 
 def bound_error(settings: Settings, n: int, n_classes: int | None) -> Fraction | None:

@@ -91,8 +91,9 @@ class Counts(np.ndarray):
         return known_counts(np.array(array, dtype=np.int32), how)
 
     def __array_finalize__(self, source: Any) -> None:
-        # What can be written to may soon be something else.
-        self._made = None if self.flags.writeable else getattr(source, "_made", None)
+        # What can be written to may soon be something else, and a flat view is cut anywhere.
+        flat = self.ndim != 2
+        self._made = None if self.flags.writeable or flat else getattr(source, "_made", None)
 
     def __array_wrap__(self, array: Any, *_: Any, **__: Any) -> Any:
         plain = np.asarray(array)

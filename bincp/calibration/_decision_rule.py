@@ -49,6 +49,11 @@ class Settings(Departures):
         return self.eta if self.correction == "clopper-pearson" else Fraction(0)
 
     @property
+    def sampled_level(self) -> Fraction:
+        """What a shift and confidence bounds leave of alpha, 0 if they leave nothing."""
+        return max(self.level - self.spent, Fraction(0))
+
+    @property
     def spends_on_classes(self) -> bool:
         """Whether the level of a confidence bound depends on the number of classes."""
         return self.correction == "clopper-pearson" and self.union == "per-bound"
@@ -103,7 +108,7 @@ class DecisionRule:
         if self.share is not None:
             return self.share
         settings = self.settings
-        return settings.level - (settings.spent if self.is_sampled else 0)
+        return settings.sampled_level if self.is_sampled else settings.level
 
     @property
     def stops_early(self) -> bool:

@@ -72,11 +72,6 @@ class Departures:
     )
 
     @property
-    def departs(self) -> bool:
-        """Whether anything of this kind is allowed for."""
-        return any(getattr(self, name) for name in self.names)
-
-    @property
     def lost(self) -> int:
         """The most clean points that may be missing among those seen, or be others there."""
         kind, size = self._poison
@@ -86,14 +81,23 @@ class Departures:
 
     def clean_size(self, n: int) -> int:
         """Return the number of clean points that is worst for the rank where n are seen."""
-        kind, size = self._poison
-        return max(n + {"deletions": size, "insertions": -size}.get(kind, 0), 0)
+        return max(n + self._gone, 0)
+
+    def seen_size(self, clean: int) -> int:
+        """Return the number of points seen for which so many clean ones are worst."""
+        return clean - self._gone
 
     @property
     def resizes(self) -> bool:
         """Whether the adversary chooses how many points are seen."""
         kind, size = self._poison
         return kind in POISON and size > 0
+
+    @property
+    def _gone(self) -> int:
+        """How many more points are clean than seen, in the worst case for the rank."""
+        kind, size = self._poison
+        return {"deletions": size, "insertions": -size}.get(kind, 0)
 
     @property
     def _poison(self) -> tuple[str, int]:

@@ -78,11 +78,12 @@ class Task:
         boundaries: SequentialRule | None = None,
     ) -> DecisionRule:
         """Return the decision rule; with rank 0 it accepts every label."""
+        k = counts.min_count if rank != 0 else 0
         return DecisionRule(
             settings=self.settings,
             tau=tau if rank != 0 else -math.inf,
             n_calibration=self.n,
-            min_count=counts.min_count if rank != 0 else 0,
+            min_count=k,
             rank=rank,
             success_rank=t,
             n_samples=self.m,
@@ -93,7 +94,7 @@ class Task:
             p_lower=counts.p_lower,
             certified_p=counts.certified_p,
             losses=losses,
-            boundaries=boundaries if counts.min_count else None,
+            boundaries=boundaries if k else None,
             share=self.share,
             certificate=self.certificate.describe(),
         )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from bincp.calibration._curve import Array, Curve
@@ -34,6 +35,8 @@ _OVERSHOOT = 1.5  # of a raise, which the counts nearby dilute
 _CELLS_OF_PROGRAMME = 300  # about; the rest is left to the raises
 _LEAST_PIVOT = 1e-9
 _MOST_PIVOTS = 400
+
+_BLOCK = 2**21  # probabilities of selections that are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,22 +143,29 @@ def extended(losses: Array, m: int) -> Array:
     fewer = len(losses) - 1
     if m == fewer:
         return losses
-    s, x = np.arange(m + 1.0)[:, None], np.arange(fewer + 1.0)
+    factorials = special.gammaln(np.arange(m + 1.0) + 1)
+    step = max(1, _BLOCK // (fewer + 1))
+    blocks = (np.arange(s, min(s + step, m + 1)) for s in range(0, m + 1, step))
+    return falling(np.concatenate([_selected(losses, factorials, s) for s in blocks]))
 
-    def log_choose(n: Array, k: Array) -> Array:
-        return np.asarray(
-            special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-        )
+
+def _selected(losses: Array, factorials: Array, s: npt.NDArray[np.int64]) -> Array:
+    """Return the mean loss of a random selection from m samples with s hits.
+
+    ``factorials`` has the logarithms of those of 0..m.
+    """
+    fewer, m = len(losses) - 1, len(factorials) - 1
+    s, x = s[:, None], np.arange(fewer + 1)
+
+    def log_choose(n: npt.NDArray[np.int64], k: npt.NDArray[np.int64]) -> Array:
+        return np.asarray(factorials[n] - factorials[k] - factorials[n - k])
 
     possible = (x <= s) & (fewer - x <= m - s)
     inside = np.where(possible, log_choose(np.maximum(s, x), x), 0)
     outside = np.where(possible, log_choose(np.maximum(m - s, fewer - x), fewer - x), 0)
-    shares = np.where(
-        possible,
-        np.exp(inside + outside - log_choose(np.array(float(m)), np.array(float(fewer)))),
-        0,
-    )
-    return falling(shares @ losses / shares.sum(axis=1))
+    ways = log_choose(np.array(m), np.array(fewer))
+    shares = np.where(possible, np.exp(inside + outside - ways), 0)
+    return np.asarray(shares @ losses / shares.sum(axis=1))
 
 
 def _least_drops(v: Array, sums: Array, prices: Array) -> Array | None:

@@ -5,7 +5,13 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bincp._utils.arrays import ArrayLike, as_narrow_counts, as_probabilities, as_scores
+from bincp._utils.arrays import (
+    ArrayLike,
+    as_narrow_counts,
+    as_probabilities,
+    as_scores,
+    check_exact,
+)
 from bincp.calibration._arguments import check_label_shape, check_test_scores
 from bincp.calibration._counts import number_counted
 from bincp.calibration._sequential import Tests, decide_in_order
@@ -91,6 +97,7 @@ def sets_from_probabilities(
     """Return the sets (n, K) of inputs with exact probabilities (n, K)."""
     if rule is None or rule.is_sampled:
         raise NotCalibratedError("call calibrate_exact() before predict_set_exact()")
+    check_exact("probabilities", probabilities)
     values = as_probabilities("probabilities", probabilities)
     check_label_shape("probabilities", values.shape, rule.n_classes)
     return np.asarray(values >= rule.least)

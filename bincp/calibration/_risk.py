@@ -11,7 +11,7 @@ from fractions import Fraction
 from os import PathLike
 from typing import Any, Self, TypeVar
 
-from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores
+from bincp._utils.arrays import ArrayLike, as_probabilities, as_scores, check_exact
 from bincp._utils.levels import Level, check_level, shown
 from bincp._utils.validation import check_flag, check_threshold
 from bincp.calibration import _storage
@@ -84,10 +84,10 @@ class RobustRiskControl(Certified):
         m', alpha, eta, K and the certificate. Not used by `calibrate_exact`.
     loss : "false-negative-rate", "any-missed" or callable
         The share of the true labels that are missing, or 1 if any is. Else
-        ``loss(sets, labels)`` takes two bool arrays (n, K) and returns the losses (n,), in [0, 1],
-        taken at their exact binary values. It must not grow when labels are added to a set (which
-        is checked on the sets that calibration meets), and must be at most alpha for the set of all
-        labels.
+        ``loss(sets, labels)`` takes two bool arrays (n, K), which it may write to, and returns the
+        losses (n,), in [0, 1], taken at their exact binary values. It must not grow when labels are
+        added to a set (which is checked on the sets that calibration meets), and must be at most
+        alpha for the set of all labels.
     correction : {"mixture", "clopper-pearson", "none"}
         How the error of sampling is paid for. "mixture" assumes the worst mixture of binomial
         distributions that calibration leaves possible; with an additive loss nothing else is spent,
@@ -101,7 +101,8 @@ class RobustRiskControl(Certified):
     additive : bool
         Declare that a loss that is a function adds up: it is a sum, over the true labels that are
         missing, of weights that depend on the input and its true labels and add up to 1 at most.
-        This is checked on the sets that calibration meets. The false-negative rate is such a loss.
+        This is checked on the sets that calibration meets, by the losses of sets that miss one true
+        label. The false-negative rate is such a loss.
     poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: the
         n - b largest losses are added up, and each of b points costs 1. Or d, the most that were
@@ -333,7 +334,9 @@ class RobustRiskControl(Certified):
             If a run is not complete.
         """
         certificate, loss = self._require_certificate(), self._require_loss()
+        provenance = None
         if isinstance(scores, StoredScores):
+            provenance = scores.provenance()
             scores = scores.all_scores(certificate.describe())
         settings = self._settings
         check_independent(scores, settings.correction, cure='correction="clopper-pearson" or ')
@@ -370,6 +373,7 @@ class RobustRiskControl(Certified):
             p=rule.p,
             p_lower=rule.p_lower,
             certified_p=0.0 if accept_all else rule.certified_p,
+            provenance=provenance,
         )
 
     def calibrate_exact(self, probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Self:
@@ -377,8 +381,9 @@ class RobustRiskControl(Certified):
 
         Parameters
         ----------
-        probabilities : array_like of float, shape (n, K)
-            Probability that a score of each label of each point reaches `tau`.
+        probabilities : array_like of float64, shape (n, K)
+            Probability that a score of each label of each point reaches `tau`: the double nearest
+            to it. Narrower numbers are refused, as bounds are told in doubles.
         labels : bool array, shape (n, K)
             True labels of each point.
         tau : float
@@ -399,8 +404,8 @@ class RobustRiskControl(Certified):
         TypeError
             If the labels are not boolean.
         ValueError
-            If a probability is outside [0, 1] or NaN, shapes are wrong, or the loss breaks its
-            contract.
+            If a probability is outside [0, 1] or NaN, shapes or the dtype are wrong, or the loss
+            breaks its contract.
 
         Examples
         --------
@@ -412,6 +417,7 @@ class RobustRiskControl(Certified):
         array([[ True, False]])
         """
         certificate, loss = self._require_certificate(), self._require_loss()
+        check_exact("probabilities", probabilities)
         values = as_probabilities("probabilities", probabilities)
         if values.ndim != 2 or values.size == 0:
             raise ValueError(f"`probabilities` must have shape (n, K), got {values.shape}")
@@ -624,8 +630,9 @@ def _warn_if_trivial(rule: RiskRule, better: Fraction | None) -> None:
         "noise, more samples or a larger alpha would fix it"
     )
     settings, n = rule.settings, rule.n_calibration
-    if settings.sampled_alpha * (settings.clean_size(n) + 1) < settings.lost + 1:
-        cause = too_few_points(n, settings, settings.level - settings.sampled_alpha)
+    level = settings.sampled_alpha if rule.is_sampled else settings.level
+    if level * (settings.clean_size(n) + 1) < settings.lost + 1:
+        cause = too_few_points(n, settings, settings.spent if rule.is_sampled else Fraction(0))
     elif rule.tau == -math.inf:
         cause = (
             f"n = {n} calibration points are too few for alpha = {shown(settings.alpha)}, or have "

@@ -51,10 +51,14 @@ class RiskSettings(Departures):
         return replace(self, poisoned=0, label_noise=None if counted else noise)
 
     @property
+    def spent(self) -> Fraction:
+        """The part of alpha that confidence bounds spend."""
+        return self.eta if self.correction == "clopper-pearson" else Fraction(0)
+
+    @property
     def sampled_alpha(self) -> Fraction:
-        """What the shift and confidence bounds leave of alpha."""
-        spent = self.eta if self.correction == "clopper-pearson" else Fraction(0)
-        return self.level - spent
+        """What the shift and confidence bounds leave of alpha, 0 if they leave nothing."""
+        return max(self.level - self.spent, Fraction(0))
 
     def bound_error(self, n_classes: int) -> Fraction | None:
         """Return the error probability of each confidence bound, None where there are none."""
@@ -90,6 +94,12 @@ class RiskRule:
     boundaries: SequentialRule | None = None
     certificate: dict[str, Any] = field(default_factory=dict, hash=False)
     """Description, by `Certificate.describe`, of the certificate that the rule was made with."""
+    provenance: dict[str, Any] | None = field(default=None, compare=False)
+    """What its scores were made with, if they knew."""
+
+    def with_provenance(self, provenance: dict[str, Any] | None) -> "RiskRule":
+        """Return the same rule for scores that were made like this."""
+        return replace(self, provenance=provenance)
 
     @property
     def is_sampled(self) -> bool:

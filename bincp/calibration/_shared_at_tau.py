@@ -22,14 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.bisection import last_integer
-from bincp._utils.levels import conformal_rank, success_rank
+from bincp._utils.levels import success_rank
 from bincp.calibration._clopper_pearson import clopper_pearson_rule
 from bincp.calibration._counted import wrong_labels
 from bincp.calibration._curve import Array
 from bincp.calibration._decision_rule import Settings
 from bincp.calibration._fixed_tau import TYPICAL_SHARE
 from bincp.calibration._label_test import LabelTest
-from bincp.calibration._shared_draws import SHARES, room, tail
+from bincp.calibration._shared_draws import room, tail, tried_ranks, trivial_rank
 from bincp.certificates import Certificate
 
 _CELLS = 1500
@@ -84,16 +84,14 @@ def choose_at_tau(
     all that the rank leaves as the level of both bounds. The certificate is that from the points
     seen to the attacked test points.
     """
-    lost, top = settings.lost, conformal_rank(settings.alpha, n)
-    typical = success_rank(TYPICAL_SHARE, m)
+    lost, typical = settings.lost, success_rank(TYPICAL_SHARE, m)
     wrong = {}
-    for rank in {max(1 + lost, math.floor(share * top)) for share in SHARES}:
-        left = room(settings, n, rank)
-        if rank <= top and 0 < left < 1:
+    for rank in tried_ranks(settings, n):
+        if (left := room(settings, n, rank)) > 0:
             k = clopper_pearson_rule(certificate, typical, m, m_test, left).min_count
             wrong[rank] = wrong_labels(LabelTest(k, m_test), n, m, typical, rank - lost)
     if not wrong:
-        return max(top - lost, 0), None
+        return trivial_rank(settings, n), None
     rank = min(wrong, key=lambda rank: (wrong[rank], rank))
     return rank - lost, _largest(certificate, m, m_test, room(settings, n, rank))
 

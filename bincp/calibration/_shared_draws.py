@@ -44,7 +44,7 @@ _POINTS, _FINE_POINTS = 600, 20_000
 _TAIL_ERROR = 4e-15  # BINCP_BINOM_ERROR: times 10 - log(tail)
 _ROUNDING = 2.0**-51  # of p, or of 1 - p, for each factor of a tail
 _MOST_SUCCESS_RANKS = 24
-SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # of alpha (n + 1) that j takes
+_SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # of alpha (n + 1) that j takes
 
 
 class SharedDraws(np.ndarray[Any, np.dtype[Any]]):
@@ -61,7 +61,8 @@ def check_independent(
     scores: Any, correction: str = "mixture", *, cure: str = "correction='shared-draws' or "
 ) -> None:
     """Refuse scores of shared noise for a correction that needs independent draws."""
-    if isinstance(scores, SharedDraws) and correction == "mixture":
+    rows = scores if isinstance(scores, list | tuple) else [scores]
+    if correction == "mixture" and any(isinstance(row, SharedDraws) for row in rows):
         raise ValueError(
             "one noisy graph for all calibration nodes makes their draws dependent: use "
             f"{cure}noise of their own"
@@ -133,10 +134,7 @@ def choose_shared(
 
     Where no rule has a k above 0, it accepts every label.
     """
-    lost = settings.lost
-    top = conformal_rank(settings.alpha, n)
-    ranks = sorted({max(1 + lost, math.floor(share * top)) for share in SHARES})
-    ranks = [rank for rank in ranks if rank <= top]
+    lost, ranks = settings.lost, tried_ranks(settings, n)
     best: _Found | None = None
     tried = _success_ranks(m) if settings.p is None else [success_rank(settings.p, m)]
     for success in tried:
@@ -150,11 +148,22 @@ def choose_shared(
             if best is None or wrong < best.wrong:
                 best = _Found(k, rank, success, wrong)
     if best is None:
-        left = conformal_rank(settings.level, n)  # as for the other corrections
-        return max(left - lost, 0), tried[-1], 0
+        return trivial_rank(settings, n), tried[-1], 0
     fine = Cells(certificate, best.t, m, m_test)
     most = _largest_count(fine.refusal, m_test, room(settings, n, best.rank))
     return best.rank - lost, best.t, max(best.k, most)
+
+
+def tried_ranks(settings: Settings, n: int) -> list[int]:
+    """Return the ranks over clean points that are tried, from the least."""
+    top = conformal_rank(settings.alpha, n)
+    ranks = sorted({max(1 + settings.lost, math.floor(share * top)) for share in _SHARES})
+    return [rank for rank in ranks if rank <= top]
+
+
+def trivial_rank(settings: Settings, n: int) -> int:
+    """Return the rank of tau, as for the other corrections, where no count is safe."""
+    return max(conformal_rank(settings.level, n) - settings.lost, 0)
 
 
 def allows(

@@ -34,7 +34,7 @@ def document_of(rule: AnyRule) -> dict[str, Any]:
     """Return the document of a rule, in plain JSON, with what made its scores if that is known."""
     layout = _layout(type(rule))
     content = {"format": layout.format, "version": VERSION, **layout.encode(rule)}
-    if not isinstance(rule, RiskRule) and rule.provenance is not None:
+    if rule.provenance is not None:
         content["provenance"] = rule.provenance
     return sealed(content)
 
@@ -49,11 +49,6 @@ def write_document(path: str | os.PathLike[str], document: dict[str, Any]) -> No
     target = _checked(path)
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     replace_file(target, lambda stream: stream.write(text.encode()))
-
-
-def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the JSON object of a file, whatever it says."""
-    return _parsed(path, _checked(path).read_bytes())
 
 
 def read(path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
@@ -108,9 +103,7 @@ def _layout(kind: type) -> Layout:
 
 def _rule(layout: Layout, document: dict[str, Any]) -> Any:
     """Return the rule of a document without faults; a ValueError says what is wrong with it."""
-    allowed = set(layout.optional_keys)
-    if layout.kind is not RiskRule:
-        allowed.add("provenance")
+    allowed = {"provenance", *layout.optional_keys}
     check_keys(document, {"format", "version", "sha256", *layout.keys}, allowed)
     content = {name: value for name, value in document.items() if name != "sha256"}
     if document["sha256"] != checksum(content):

@@ -20,7 +20,7 @@ from bincp._utils.validation import check_integer
 from bincp.calibration._arguments import check_run_classes
 from bincp.calibration._bincp import BinCP
 from bincp.calibration._shared_draws import check_independent
-from bincp.calibration._stored import StoredScores
+from bincp.calibration._stored import CalibrationScores, StoredScores
 from bincp.calibration._triviality import trivial_cause
 from bincp.certificates import Certificate
 from bincp.errors import TrivialSetWarning
@@ -228,7 +228,7 @@ def sweep(
         stderr is a terminal; True shows it at once and anywhere, False never.
     **options
         The other options of `BinCP`, the same for all rules: `union`, `eta`, `guarantee`, `passes`,
-        `tau`.
+        `tau`, `poisoned`, `label_noise`, `shift`, `attacked_calibration`.
 
     Returns
     -------
@@ -402,8 +402,9 @@ def _calibrated(
     """Calibrate rules without their warnings; a run is read once for all with equal noise."""
     known: dict[str, Any] = {}
     for rule in rules:
-        points = true_scores
-        if isinstance(points, StoredScores):
+        points, provenance = true_scores, None
+        if isinstance(points, CalibrationScores):
+            provenance = points.provenance()
             noise = repr(rule.certificate_description.get("smoothing"))
             if noise not in known:
                 known[noise] = points.calibration_points(rule.certificate_description)
@@ -412,7 +413,8 @@ def _calibrated(
         check_independent(points, rule.correction)
         checked = as_scores("true_scores", points)
         known_classes = rule._check_classes(n_classes)
-        rule._rule = rule._fit(checked, known_classes, n_test_samples, n_threads)
+        made = rule._fit(checked, known_classes, n_test_samples, n_threads)
+        rule._rule = made.with_provenance(provenance)
         yield rule
 
 

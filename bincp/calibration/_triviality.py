@@ -39,15 +39,19 @@ def too_few_points(n: int, settings: Departures, spent: Fraction = Fraction(0)) 
     """Return the cause and the cure where the conformal rank is 0 at the level less the spent."""
     alpha, lost = settings.alpha, settings.lost
     level = settings.level - spent
-    if level <= 0:
+    if settings.level <= 0:
         return _too_far_a_shift(alpha)
-    size = settings.clean_size(n)
-    needed = math.ceil((1 + lost) / level) - 1 + n - size
+    if level <= 0:
+        return (
+            f"eta = {shown(spent)} uses up all of the level {shown(settings.level)} that the "
+            "shift, or the label noise, leaves; a smaller eta would fix it"
+        )
+    needed = settings.seen_size(math.ceil((1 + lost) / level) - 1)
     name = f"alpha = {shown(alpha)}"
     cure = f"at least {shown(needed)} calibration points or a larger alpha"
     if spent:
         name = f"alpha - eta = {shown(level)}"
-        if conformal_rank(settings.level, size) > lost:
+        if conformal_rank(settings.level, settings.clean_size(n)) > lost:
             cure = f"at least {shown(needed)} calibration points or a smaller eta"
     return (
         f"n = {n} calibration points are too few for {name}{_beside(settings)}; {cure} would fix it"
@@ -112,7 +116,7 @@ def _no_finite_tau(rule: DecisionRule) -> str:
     if settings.tau is not None:
         return "tau = -inf accepts every score; a larger tau would fix it"
     cure = "finite scores" if settings.p is None else "finite scores or a smaller p"
-    points = "too many" if rule.rank is None else f"{rule.rank}"
+    points = "too many" if rule.rank is None else f"at least {rule.rank}"
     return (
         f"{points} of the n = {rule.n_calibration} calibration points have scores of -inf at "
         f"alpha = {shown(settings.alpha)}; {cure} would fix it"

@@ -159,7 +159,9 @@ def _balls(arguments: argparse.Namespace) -> list[Any]:
 
 
 def _outcomes(covered: list[int] | None) -> Any:
-    return None if covered is None else np.arange(covered[1]) < covered[0]
+    if covered is None:
+        return None
+    return np.repeat([True, False], [covered[0], covered[1] - covered[0]])
 
 
 def _row(found: Audit, i: int, ball: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from bincp._utils.levels import Level, as_fraction, check_level
 
@@ -32,7 +33,8 @@ class Shift(ABC):
         Raises
         ------
         TypeError, ValueError
-            If p is not a number in [0, 1].
+            If p is not a number in [0, 1], or `_lower` of a class from outside does not return a
+            Fraction in [0, p].
 
         Examples
         --------
@@ -40,7 +42,8 @@ class Shift(ABC):
         >>> shifts.TotalVariation("0.05").lower("0.9")
         Fraction(17, 20)
         """
-        return self._lower(_check_probability("p", p))
+        known = _check_probability("p", p)
+        return self._proper("_lower", self._lower(known), Fraction(0), known)
 
     def required(self, q: Level) -> Fraction | None:
         """Return the least probability under P that is certain to be at least q under Q.
@@ -58,7 +61,8 @@ class Shift(ABC):
         Raises
         ------
         TypeError, ValueError
-            If q is not a number in [0, 1].
+            If q is not a number in [0, 1], or `_required` of a class from outside returns neither
+            None nor a Fraction in [q, 1].
 
         Examples
         --------
@@ -67,7 +71,8 @@ class Shift(ABC):
         (Fraction(19, 20), None)
         """
         wanted = _check_probability("q", q)
-        return wanted if wanted == 0 else self._required(wanted)
+        needed = self._required(wanted) if wanted else wanted
+        return None if needed is None else self._proper("_required", needed, wanted, Fraction(1))
 
     def level(self, alpha: Level) -> Fraction:
         """Return the level under P that gives the level alpha under Q.
@@ -100,6 +105,15 @@ class Shift(ABC):
         """
         needed = self.required(1 - check_level("alpha", alpha))
         return Fraction(0) if needed is None else max(1 - needed, Fraction(0))
+
+    def _proper(self, name: str, value: Any, low: Fraction, high: Fraction) -> Fraction:
+        """Refuse floats, and what no convex g with g(0) = 0 and g(1) <= 1 gives."""
+        who = f"`{name}` of {type(self).__name__}"
+        if not isinstance(value, Fraction | int):
+            raise TypeError(f"{who} must return a Fraction, got {value!r}")
+        if not low <= value <= high:
+            raise ValueError(f"{who} must be in [{low}, {high}], as g is convex, got {value}")
+        return Fraction(value)
 
     @abstractmethod
     def _lower(self, p: Fraction) -> Fraction: ...

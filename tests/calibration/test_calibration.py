@@ -690,6 +690,8 @@ def test_exact_calibration_warns_too():
         ({"correction": None}, ValueError, "`correction` must be one of"),
         ({"union": "none"}, ValueError, "`union` must be one of .* got 'none'"),
         ({"union": ["ghost"]}, ValueError, "`union` must be one of"),
+        ({"passes": "few", "correction": "mixture"}, ValueError, "`passes` must be .* got 'few'"),
+        ({"passes": "1/0", "correction": "mixture"}, ValueError, "`passes` must be .* got '1/0'"),
         ({"union": None, "correction": "mixture"}, ValueError, "`union` must be one of"),
     ],
 )
@@ -897,6 +899,15 @@ def test_exact_calibration_can_be_training_conditional(tmp_path):
     assert stats.beta.cdf(0.1, 5, 95) >= 0.95 > stats.beta.cdf(0.1, 6, 94)
     rule.save(tmp_path / "rule.json")
     assert bincp.BinCP.load(tmp_path / "rule.json").rank_ == 5
+
+
+def test_a_cut_through_flat_counts_knows_nothing_of_labels():
+    """From the second number on, the columns are those of other labels."""
+    counts = bincp.Counts(np.arange(12).reshape(4, 3) % 5, n_samples=5, tau=0.5)
+    assert counts[1:].n_samples == counts[::-1].n_samples == 5
+    for cut in (counts.ravel()[1:10].reshape(3, 3), counts[None, :, 1:].reshape(4, 2)):
+        with pytest.raises(AttributeError, match="knows nothing of them"):
+            _ = cut.n_samples
 
 
 def test_counts_of_another_number_of_draws_are_refused():

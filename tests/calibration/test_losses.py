@@ -1,5 +1,6 @@
 """Losses of a sequential test: its boundaries, its refusals, the proof, and the fits."""
 
+import tracemalloc
 from fractions import Fraction
 from math import comb
 from typing import Any
@@ -198,3 +199,17 @@ def test_losses_of_more_samples_have_the_same_expectation(fewer: int, more: int,
         rtol=0,
         atol=1e-12,
     )
+
+
+def test_losses_of_very_many_samples_take_little_memory() -> None:
+    """All selections at once would be 200,001 times 65 numbers, several times over."""
+    m, losses = 200_000, np.linspace(1, 0, 65) ** 2
+    tracemalloc.start()
+    longer = extended(losses, m)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 150 * 2**20
+    for s in (0, 1, 64, 32_262, 32_263, 100_000, m - 1, m):
+        ways = [comb(s, x) * comb(m - s, 64 - x) for x in range(65)]
+        mean = sum(Fraction(w) * n for w, n in zip(losses.tolist(), ways, strict=True))
+        assert longer[s] == pytest.approx(float(mean / comb(m, 64)), abs=1e-8)

@@ -220,3 +220,38 @@ def test_bad_types_are_refused():
         shifts.LevyProkhorov(0.1, 0.1)
     with pytest.raises(TypeError, match="abstract"):
         shifts.Shift()
+
+
+class Foreign(shifts.Shift):
+    """A total variation of 1/10, but for what a test replaces."""
+
+    def _lower(self, p):
+        return max(p - Fraction(1, 10), Fraction(0))
+
+    def _required(self, q):
+        return q + Fraction(1, 10) if q <= Fraction(9, 10) else None
+
+
+def test_a_shift_from_outside_is_as_good_as_that_of_bincp():
+    own, other = shifts.TotalVariation("0.1"), Foreign()
+    for p in (Fraction(0), Fraction(1, 20), Fraction(19, 20), Fraction(1)):
+        assert other.lower(p) == own.lower(p)
+        assert other.required(p) == own.required(p)
+    assert other.level("0.3") == own.level("0.3") == Fraction(1, 5)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "error", "message"),
+    [
+        ({"_lower": lambda _, p: float(p) - 0.1}, TypeError, "`_lower` of Foreign must return a F"),
+        ({"_lower": lambda _, p: p + 1}, ValueError, r"`_lower` of Foreign must be in \[0, 1/2\]"),
+        ({"_lower": lambda _, p: p - 1}, ValueError, r"must be in \[0, 1/2\].* got -1/2"),
+        ({"_required": lambda _, q: float(q)}, TypeError, "`_required` of Foreign must return a F"),
+        ({"_required": lambda _, q: q / 2}, ValueError, r"must be in \[1/2, 1\].* got 1/4"),
+        ({"_required": lambda _, q: q + 1}, ValueError, r"must be in \[1/2, 1\].* got 3/2"),
+    ],
+)
+def test_a_shift_from_outside_that_lowers_too_little_is_refused(replaced, error, message):
+    other = type("Foreign", (Foreign,), replaced)()
+    with pytest.raises(error, match=message):
+        (other.lower if "_lower" in replaced else other.required)(Fraction(1, 2))

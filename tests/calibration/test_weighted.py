@@ -45,6 +45,18 @@ def test_thresholds_are_those_of_exact_sums(points, weight, alpha):
     assert rule.thresholds([weight]).tolist() == [wanted]
 
 
+def test_whole_weights_beyond_doubles_are_exact():
+    """As doubles both weights are 2^62, and half of all is reached by the first point."""
+    for odd in (0, 1):
+        weights = np.array([2**62, 2**62 + odd])
+        rule = WeightedCP(alpha="1/2").calibrate([2.0, 1.0], weights)
+        wanted = by_hand([2.0, 1.0], weights.tolist(), 0, Fraction(1, 2))
+        assert rule.thresholds(np.array([0])).tolist() == [wanted] == [2.0 - odd]
+        heavy = np.array([2**64 - 1], np.uint64)
+        wanted = by_hand([2.0, 1.0], weights.tolist(), 2**64 - 1, Fraction(1, 2))
+        assert rule.thresholds(heavy).tolist() == [wanted]
+
+
 def test_equal_weights_are_split_conformal_prediction():
     scores = np.random.default_rng(0).normal(size=99).astype(np.float32)
     for alpha in ("0.1", "0.05", "1/3", "0.005"):
@@ -69,7 +81,7 @@ def test_the_number_of_points_does_not_decide():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1, -1, 1], r"`weights` must be finite and at least 0, got -1.0 at index \(1,\)"),
+        ([1, -1, 1], r"`weights` must be finite and at least 0, got -1 at index \(1,\)"),
         ([1, math.nan, 1], r"got nan at index \(1,\)"),
         ([1, math.inf, 1], r"got inf at index \(1,\)"),
         ([1, 1], r"`weights` must have shape \(3,\), got \(2,\)"),
@@ -112,6 +124,13 @@ def test_other_bad_arguments():
     clone = rule.__sklearn_clone__()
     assert repr(clone) == "WeightedCP(alpha=1/10, not calibrated)"
     assert rule.guarantee == "clean"
+
+
+def test_sets_are_the_labels_that_reach_the_threshold_of_each_input():
+    rule = WeightedCP(alpha="1/2").calibrate([1.0, 2.0, 3.0, 4.0], [1, 1, 1, 1])
+    assert rule.thresholds([1, 3]).tolist() == [2.0, 1.0]
+    sets = rule.predict_set([[1.0, 2.0], [0.5, 1.0]], [1, 3])
+    assert sets.tolist() == [[False, True], [False, True]]
 
 
 # A world of three inputs: shares under P and Q in 16ths, and the score of the true label.

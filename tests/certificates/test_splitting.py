@@ -386,6 +386,29 @@ def test_exact_sets_keep_the_label_at_every_input_of_the_ball():
     assert 1 < sets.sum(axis=1).mean() < 3  # neither empty nor trivial
 
 
+def test_exact_probabilities_are_doubles():
+    """In float32 a count that is proven can be rounded below what the certificate proves of it."""
+    certificate = certify(SplittingNoise(5 / 2 / 255), L1(1 / 255))
+    assert np.float32(1 / 5) < certificate.lower(float(np.float32(2 / 5))) or (
+        np.float32(2 / 5) < certificate.lower(float(np.float32(3 / 5)))
+    )
+    rule = BinCP(certificate).calibrate_exact(np.full(99, 2 / 5), tau=0.5)
+    assert rule.predict_set_exact([[1 / 5]]).all()
+    risk = bincp.RobustRiskControl(certificate)
+    labels = np.ones((99, 1), bool)
+    risk.calibrate_exact(np.full((99, 1), 2 / 5), labels, tau=0.5)
+    for narrow in (np.float32, np.float16):
+        p = np.full((99, 1), 2 / 5).astype(narrow)
+        for call in (
+            lambda p: rule.calibrate_exact(p[:, 0], tau=0.5),
+            lambda p: risk.calibrate_exact(p, labels, tau=0.5),
+            rule.predict_set_exact,
+            risk.predict_set_exact,
+        ):
+            with pytest.raises(ValueError, match="`probabilities` must be float64"):
+                call(p)
+
+
 def test_exact_rules_are_saved_and_loaded(tmp_path):
     x, y = data(100)
     scheme = SplittingNoise(0.25)

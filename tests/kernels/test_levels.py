@@ -198,3 +198,18 @@ def test_float_below_at_the_ends(level: Fraction, expected: float) -> None:
 def test_huge_exponents_are_refused_and_not_expanded(huge: str) -> None:
     with pytest.raises(ValueError, match="`alpha` must be 0 or between 1e-400 and 1e400 in size"):
         as_fraction("alpha", huge)
+
+
+@pytest.mark.parametrize("finite", ["1e-401", "1e500"])
+def test_a_finite_number_is_not_told_to_be_finite(finite: str) -> None:
+    with pytest.raises(ValueError, match="`alpha` must be between 1e-400 and 1e400 in size"):
+        as_fraction("alpha", finite)
+
+
+@pytest.mark.parametrize("large", [Fraction(1, 10**4300), Fraction(10**4300, 3)])
+def test_fractions_that_python_does_not_print_are_refused(large: Fraction) -> None:
+    with pytest.raises(ValueError, match="`alpha` must have at most 14000 bits"):
+        as_fraction("alpha", large)
+    largest = Fraction(1, 2**13_999)
+    assert as_fraction("alpha", largest) == largest
+    assert Fraction(str(largest)) == largest

@@ -996,6 +996,18 @@ def assert_tells(told, plan):
     assert told["certificate"] == plan.certificate.describe()
 
 
+def test_a_sweep_that_knows_no_classes_says_nothing_of_the_paper(capsys):
+    options = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.12", "-n", 50, 200, "-m", 64]
+    out = run(capsys, "plan", *options)
+    assert "paper" not in out
+    rows = [line.split() for line in out.splitlines() if line.startswith("L2")]
+    for row, n in zip(rows, (50, 200), strict=True):
+        certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.12))
+        plan = bincp.plan(certificate, n=n, m=64, alpha="0.1")
+        assert row[3:6] == [str(n), "64", "64"]
+        assert row[6:8] == [str(plan.min_count), f"{plan.wrong_labels:.4f}"]
+
+
 def test_plan_sweeps_balls_levels_and_numbers(capsys):
     options = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.12", "l2:r=0.25",
                "-n", 50, 200, "-m", 1, 64, "--alpha", "0.1", "0.004",

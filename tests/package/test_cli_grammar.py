@@ -101,6 +101,7 @@ def test_certificates_can_be_written(text):
         (f"mixture({G}; {F}; weights=0.5)", "a list must be written"),
         (f"mixture({G}; {F}; weights=[0.5,0.6])", "sum to 1 exactly"),
         ("gaussian:sigma=0.25@box:r=[0.1", "brackets must match"),
+        (f"mixture({G}; {F}; weights=[0.5],0.5])", "brackets must match"),
         ("{", "must be a JSON object"),
         ('{"operator": "bounds"}', "must be described in full"),
         ('{"ball": {"type": "L2", "r": 0.2, "r": 0.1}}', "a key stands twice"),

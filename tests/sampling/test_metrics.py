@@ -120,6 +120,17 @@ def test_held_out_points_undo_the_bias_of_the_search():
     assert worst_slice_coverage(covered, labels, x, n_directions=500) < 0.3
 
 
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**500, 2.0**1021])
+def test_the_worst_slab_is_the_same_on_every_scale(scale):
+    rng = np.random.default_rng(5)
+    features = rng.uniform(-4, 4, (200, 60))
+    sets, labels = rng.random((200, 3)) < 0.5, rng.integers(0, 3, 200)
+    wanted = worst_slice_coverage(sets, labels, features, n_directions=50)
+    assert 0 <= wanted <= 1
+    found = worst_slice_coverage(sets, labels, features * scale, n_directions=50)
+    assert found == wanted
+
+
 def test_worst_slice_checks_its_arguments():
     sets, labels, x = np.ones((4, 2), bool), [0, 1, 0, 1], np.zeros((4, 3))
     assert worst_slice_coverage(sets, labels, x) == 1.0  # one slab holds all, tied

@@ -1,5 +1,6 @@
 """Methods on the mean of the smoothed score: slow transcriptions, special cases, exact coverage."""
 
+import copy
 import math
 from fractions import Fraction
 from itertools import pairwise
@@ -145,7 +146,7 @@ def test_ranked_rscp_takes_tensors_as_all_methods_do(dtype):
     tensors = [torch.from_numpy(array).to(getattr(torch, dtype)) for array in arrays]
     same = [tensor.float().numpy() for tensor in tensors]
     sets = []
-    for tuning, true, scores in (tensors, same, (tensors[0], same[1], tensors[2])):
+    for tuning, true, scores in (tensors, same, (tensors[0], *same[1:])):
         rule = RankedRSCP(GAUSSIAN, tuning, seed=5, alpha=0.2, temperature=0.1)
         sets.append(quiet(rule.calibrate, true).predict_set(scores))
     np.testing.assert_array_equal(sets[0], sets[1])
@@ -421,6 +422,33 @@ def test_vanilla_and_smoothed_refuse_what_they_were_not_calibrated_for():
         smoothed.predict_set(scores)
 
 
+@pytest.mark.parametrize("make", SAMPLED)
+def test_means_of_scores_of_two_dtypes_are_not_exchangeable(make):
+    """Rounded to float16 the same scores would have smaller means, and miss every threshold."""
+    scores = np.full((40, 8), 0.1)
+    rule = quiet(make(IDENTITY, alpha=0.5).calibrate, scores)
+    assert rule.dtype_ == "float64"
+    assert rule.predict_set(scores[:, None]).all()
+    for dtype in (np.float16, np.float32):
+        with pytest.raises(
+            ValueError, match=f"dtype calibrated with, float64, got {dtype.__name__}"
+        ):
+            rule.predict_set(scores[:, None].astype(dtype))
+
+
+@pytest.mark.parametrize("m", [256, 1000])
+def test_means_of_large_scores_are_numbers(m):
+    """The sums of the halves are infinite, with both signs; the mean is 0, and a tie is covered."""
+    scores = np.repeat([[1.7e308] * (m // 2) + [-1.7e308] * (m // 2)], 40, axis=0)
+    for sign in (1, -1):
+        rule = SmoothedCP().calibrate(sign * scores)
+        assert rule.tau_ == 0
+        assert rule.predict_set(sign * scores[:, None]).all()
+    rule = SmoothedCP().calibrate(np.abs(scores))
+    assert rule.tau_ == pytest.approx(1.7e308)
+    assert rule.predict_set(np.stack([scores, np.abs(scores)], axis=1))[0].tolist() == [False, True]
+
+
 def test_exact_and_sampled_calls_do_not_mix():
     rule = RSCP(GAUSSIAN).calibrate_exact(np.linspace(0.5, 1, 99))
     assert rule.guarantee == "robust"
@@ -429,8 +457,17 @@ def test_exact_and_sampled_calls_do_not_mix():
     quiet(rule.calibrate, np.full((99, 4), 0.5))
     with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
         rule.predict_set_exact([[0.5]])
-    for means, error in (([0.5, 1.5], ValueError), ([math.nan], ValueError), (["a"], TypeError)):
+    narrow = np.full(99, 0.5, np.float32)  # coarser than the bounds
+    for means, error in (
+        ([0.5, 1.5], ValueError),
+        ([math.nan], ValueError),
+        (["a"], TypeError),
+        (narrow, ValueError),
+    ):
         with pytest.raises(error, match="`means` must be"):
+            rule.calibrate_exact(means)
+    for means in ([], [[0.5]], 0.5):
+        with pytest.raises(ValueError, match=r"`means` must have shape \(n,\), n >= 1, got"):
             rule.calibrate_exact(means)
 
 
@@ -442,6 +479,8 @@ def test_ranked_rscp_checks_its_tuning_scores():
     ):
         with pytest.raises(ValueError, match=message):
             RankedRSCP(GAUSSIAN, tuning, seed=0)
+    with pytest.raises(ValueError, match="`true_scores` must have at least one axis, got a scalar"):
+        RankedRSCP(GAUSSIAN, np.ones(3), seed=0).calibrate(np.float64(0.5))
     with pytest.raises(ValueError, match="`temperature` must be"):
         RankedRSCP(GAUSSIAN, np.ones(3), seed=0, temperature=0)
 
@@ -450,3 +489,15 @@ def test_rcp1_wants_one_sample():
     for shape in ((30,), (30, 2)):
         with pytest.raises(ValueError, match=r"`true_scores` must have shape \(n, 1\)"):
             RCP1(GAUSSIAN).calibrate(np.zeros(shape))
+
+
+def test_a_copy_of_rcp1_is_calibrated_on_its_own():
+    low, high = np.zeros((40, 1)), np.ones((40, 1))
+    rule = RCP1(IDENTITY).calibrate(low)
+    copied = copy.copy(rule).calibrate(high)
+    assert (rule.tau_, copied.tau_) == (0, 1)
+    assert rule.predict_set([[[0.5]]]).all()
+    assert not copied.predict_set([[[0.5]]]).any()
+    with pytest.raises(ValueError, match="`true_scores` must be a rectangular array"):
+        rule.calibrate([[0.0], [0.0, 1.0]])
+    assert rule.tau_ == 0

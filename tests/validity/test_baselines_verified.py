@@ -83,6 +83,22 @@ def test_where_the_lipschitz_bound_is_used_does_not_matter():
         assert not rule.predict_set([[0.19999]]).any()
 
 
+@pytest.mark.parametrize("side", ["calibration", "test"])
+def test_scores_of_another_dtype_are_other_scores(side):
+    """0.1 is less in float16, so that no attack and no radius would be needed to miss it."""
+    true, scores = np.full(19, 0.1), np.full((2, 3), 0.1)
+    bounds = {"calibration": {"lower": true}, "test": {"upper": scores}}
+    at = {name: bounds[name] if name == side else {} for name in bounds}
+    verified = VRCP(robust_at=side).calibrate(true, **at["calibration"])
+    lipschitz = LipRCP(2.0, 0.0, robust_at=side).calibrate(true)
+    assert verified.dtype_ == lipschitz.dtype_ == "float64"
+    assert verified.predict_set(scores, **at["test"]).all()
+    for narrow in (scores.astype(np.float16), scores.astype(np.float32)):
+        for rule, options in ((verified, at["test"]), (lipschitz, {})):
+            with pytest.raises(ValueError, match="dtype calibrated with, float64, got float"):
+                rule.predict_set(narrow, **options)
+
+
 def test_trivial_results_warn():
     with pytest.warns(bincp.TrivialSetWarning, match="n = 5 calibration points are too few"):
         VRCP().calibrate(np.arange(5.0))
@@ -113,7 +129,10 @@ def test_bad_input():
         LipRCP(1.0, 0.01, bounds=(0, 1)).calibrate(true / 20).predict_set([[0.5, 2.0]])
     with pytest.raises(ValueError, match="`lipschitz` must be finite and >= 0"):
         LipRCP(-1.0, 0.1)
+    with pytest.raises(ValueError, match="`lipschitz` times `r` must be within the range"):
+        LipRCP(1e200, 1e200)
     for method in (VRCP(), LipRCP(1.0, 0.1)):
+        assert method.guarantee == "robust"
         with pytest.raises(bincp.NotCalibratedError):
             method.predict_set(scores)
         with pytest.raises(ValueError, match="`true_scores`"):
@@ -211,6 +230,24 @@ def test_bounds_of_the_softmax_are_attained_and_hold_its_rounding():
     low, high = tps_bounds(center - 1e7, center + 1e7)  # beyond what float32 can tell apart
     assert (low == 0).all()
     assert (high == 1).all()
+
+
+def test_a_normalisation_without_weights_is_a_shift_and_a_scale():
+    layer = nn.BatchNorm2d(1, affine=False).eval()
+    layer.running_mean[:], layer.running_var[:] = 3.0, 4.0
+    lower, upper = torch.zeros(1, 1, 2, 2), torch.full((1, 1, 2, 2), 5.0)
+    low, high = interval_bounds(nn.Sequential(layer), lower, upper)
+    assert torch.allclose(low, torch.full_like(low, -1.5), rtol=1e-4)
+    assert torch.allclose(high, torch.full_like(high, 1.0), rtol=1e-4)
+    assert (low <= layer(lower)).all()
+    assert (high >= layer(upper)).all()
+
+
+def test_sums_of_so_many_terms_that_no_digit_is_left_are_refused():
+    n = 2**21
+    model = nn.Sequential(nn.Linear(n, 1))
+    with pytest.raises(ValueError, match=f"`model` must not sum {n + 1} terms in float32"):
+        interval_bounds(model, torch.zeros(1, n), torch.ones(1, n))
 
 
 def test_verified_scores_of_a_network_keep_their_coverage():
