@@ -118,10 +118,13 @@ def _pictures(arguments: argparse.Namespace) -> list[Path | None]:
         getattr(arguments.ball, "r", None), float
     ):
         raise UsageError(f"--plot-radius needs a ball with a real radius r, got {arguments.ball!r}")
-    return [
+    plot, plot_radius = (
         None if path is None else picture_file(path)
         for path in (arguments.plot, arguments.plot_radius)
-    ]
+    )
+    if plot is not None and plot == plot_radius:
+        raise UsageError(f"--plot and --plot-radius must be two files, got {arguments.plot} twice")
+    return [plot, plot_radius]
 
 
 def _bounds_at(certificate: Certificate, written: str) -> dict[str, float]:

@@ -1117,6 +1117,9 @@ def test_certify_draws_the_largest_radius(capsys, tmp_path):
     options = ["--p", "0.5", "--plot-radius", str(tmp_path / "radius.svg")]
     assert "wrote" in run(capsys, "certify", *SPEC, *options)
     assert (tmp_path / "radius.svg").read_text().startswith("<?xml")
+    (tmp_path / "alias.svg").symlink_to("radius.svg")
+    assert main(["certify", *SPEC, *options, "--plot", str(tmp_path / "alias.svg")]) == 2
+    assert "--plot and --plot-radius must be two files" in capsys.readouterr().err
     flips = ["--smoothing", "sparse-flip:p_plus=0.1,p_minus=0.1"]
     assert main(["certify", *flips, "--ball", "flips:additions=1,deletions=1", *options]) == 2
     assert "--plot-radius needs a ball with a real radius" in capsys.readouterr().err
