@@ -3,13 +3,16 @@
 Build switches (environment variables): ``BINCP_NO_CLONES=1`` builds one version of each kernel
 instead of one per instruction set, ``BINCP_DEBUG=1`` turns Cython's bounds checks back on,
 ``BINCP_TRACE=1`` makes line coverage of the ``.pyx`` files possible, ``BINCP_ANNOTATE=1`` writes
-the annotated HTML.
+the annotated HTML. ``BINCP_SOURCE_URL``, such as ``https://HOST/OWNER/bincp/blob/v0.2.0``, is where
+the files of a release can be read: a package index shows the README without them.
 """
 
 import os
+import re
 import sys
 import sysconfig
 from glob import glob
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -44,6 +47,7 @@ KERNELS = {
 DEBUG, TRACE, ANNOTATE, NO_CLONES = (
     os.environ.get(f"BINCP_{name}") == "1" for name in ("DEBUG", "TRACE", "ANNOTATE", "NO_CLONES")
 )
+SOURCE_URL = os.environ.get("BINCP_SOURCE_URL")
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 LIMITED_API = not (TRACE or FREE_THREADED)
 
@@ -96,7 +100,22 @@ def extension(module: str, kernels: list[str]) -> Extension:
     )
 
 
+def readme() -> str:
+    """Return the README, whose links and pictures lead to the files at the URL, if it is given."""
+    text = Path(__file__).with_name("README.md").read_text("utf-8")
+    if SOURCE_URL is None:
+        return text
+
+    def absolute(link: re.Match[str]) -> str:
+        folder = SOURCE_URL.replace("/blob/", "/raw/") if link[1] else SOURCE_URL
+        return f"{link[1]}{link[2]}({folder}/{link[3]})"
+
+    return re.sub(r"(!?)(\[[^\]]*\])\((?!#|\w+:)([^)]*)\)", absolute, text)
+
+
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     ext_modules=cythonize(
         [extension(module, kernels) for module, kernels in KERNELS.items()],
         build_dir="build/cython",

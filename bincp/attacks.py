@@ -536,7 +536,8 @@ def _label_scores(
     noisy = _engine.noisy(job, sources, draws, x).to(job.device)
     assert isinstance(noisy, torch.Tensor)
     noisy.requires_grad_(gradient)
-    scores = _engine.scores_of(job, noisy, sources, draws)
+    # A copy, for a model that works in place may not write to what has a gradient.
+    scores = _engine.scores_of(job, noisy.clone() if gradient else noisy, sources, draws)
     if bool(torch.isnan(scores).any()):
         raise ValueError("`model` must not give NaN scores, got one")
     as_counts("labels", y, high=scores.shape[1] - 1)

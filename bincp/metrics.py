@@ -185,7 +185,9 @@ def average_width(sets: RealSets) -> float:
     >>> average_width(IntervalSets.from_ends([[0.0], [1.0]], [[2.0], [4.0]], 1))
     2.5
     """
-    return float(_real_widths(sets).mean())
+    widths = _real_widths(sets)
+    _, exponent = np.frexp(widths.max())  # their sum may be beyond the doubles
+    return float(np.ldexp(np.ldexp(widths, -exponent).mean(), exponent))
 
 
 def unbounded_rate(sets: RealSets) -> float:
@@ -585,9 +587,10 @@ def exact_false_negative_rates(
 ) -> tuple[list[Fraction], npt.NDArray[np.intp]]:
     """Return the distinct false-negative rates, and which of them each point has."""
     missed, total = (true & ~sets).sum(axis=1), true.sum(axis=1)
-    pairs, which = np.unique(np.stack([missed, total]), axis=1, return_inverse=True)
-    rates = [Fraction(int(a), int(b)) if b else Fraction(0) for a, b in pairs.T]
-    return rates, which.reshape(-1)
+    width = true.shape[1] + 1
+    pairs, which = np.unique(missed * width + total, return_inverse=True)
+    each = (divmod(pair, width) for pair in pairs.tolist())
+    return [Fraction(a, b) if b else Fraction(0) for a, b in each], which
 
 
 def as_members(name: str, value: ArrayLike) -> Sets:

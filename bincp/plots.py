@@ -59,7 +59,7 @@ def plot_bounds(certificate: Certificate, target: "str | PathLike[str] | Axes") 
         p = np.linspace(0, 1, 1001)
         upper, lower = "upper: best case before the attack", "lower: worst case under attack"
         axes.plot(p, certificate.upper(p), color=COLOURS[1], linestyle="--", label=upper)
-        axes.plot(p, p, color="0.6", linestyle=":", label="no attack")
+        axes.plot(p, p, color="0.5", linestyle=":", label="no attack")
         axes.plot(p, certificate.lower(p), color=COLOURS[0], label=lower)
         axes.set(xlabel="probability p", ylabel="certified bound")
         finish(axes)
@@ -187,7 +187,7 @@ def plot_sweep(
                 axes.plot(places, values, **look)
         if y == "coverage":
             for alpha in sorted({row.alpha for row in sweep.rows}):
-                axes.axhline(float(1 - alpha), color="0.6", linestyle=":")
+                axes.axhline(float(1 - alpha), color="0.5", linestyle=":")
         axes.set(xlabel=x, ylabel=y.replace("_", " "))
         finish(axes)
 

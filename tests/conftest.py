@@ -60,13 +60,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def build_wheel(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
+    release = {**os.environ, "BINCP_SOURCE_URL": "https://example.org/bincp/blob/v1"}
     build = (
         "import sys; from setuptools import build_meta; print(build_meta.build_sdist(sys.argv[1]))"
     )
     command = [sys.executable, "-c", build, str(folder)]
-    made = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    made = subprocess.run(
+        command, cwd=ROOT, env=release, check=True, capture_output=True, text=True
+    )
     sdist = folder / made.stdout.splitlines()[-1]
-    run_pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, sdist)
+    run_pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, sdist, env=release)
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +85,11 @@ def pip() -> Callable[..., None]:
     return run_pip
 
 
-def run_pip(*arguments: object, executable: object = sys.executable) -> None:
+def run_pip(
+    *arguments: object,
+    executable: object = sys.executable,
+    env: dict[str, str] | None = None,
+) -> None:
     command = [str(executable), "-I", "-m", "pip", "--quiet", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True)
+    result = subprocess.run(command, env=env, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

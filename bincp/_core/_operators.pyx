@@ -201,14 +201,14 @@ cdef class Operator:
 
     def lower_fill(self, const double[::1] p, double[::1] out):
         """Write the lower bounds of all ``p`` to ``out``."""
-        check_lengths(p.shape[0], out.shape[0])
+        check_places(p, out)
         if p.shape[0] > 0:
             with nogil:
                 bincp_lower_fill(self.ptr, &p[0], <size_t> p.shape[0], &out[0])
 
     def upper_fill(self, const double[::1] p, double[::1] out):
         """Write the upper bounds of all ``p`` to ``out``."""
-        check_lengths(p.shape[0], out.shape[0])
+        check_places(p, out)
         if p.shape[0] > 0:
             with nogil:
                 bincp_upper_fill(self.ptr, &p[0], <size_t> p.shape[0], &out[0])
@@ -218,9 +218,12 @@ cdef void release_owner(object capsule) noexcept:
     Py_DECREF(<object> PyCapsule_GetContext(capsule))
 
 
-cdef int check_lengths(Py_ssize_t p, Py_ssize_t out) except -1:
-    if p != out:
-        raise ValueError(f"`out` must have {p} elements, got {out}")
+cdef int check_places(const double[::1] p, double[::1] out) except -1:
+    cdef Py_ssize_t n = p.shape[0]
+    if n != out.shape[0]:
+        raise ValueError(f"`out` must have {n} elements, got {out.shape[0]}")
+    if n > 0 and <size_t> &p[0] < <size_t> (&out[0] + n) and <size_t> &out[0] < <size_t> (&p[0] + n):
+        raise ValueError("`out` must not overlap `p`, got memory of `p`")
     return 0
 
 

@@ -110,6 +110,24 @@ def as_model(
     )
 
 
+def array_of(
+    function: Callable[[npt.NDArray[Any]], Any], batch: "torch.Tensor"
+) -> npt.NDArray[Any]:
+    """Return what a function of arrays makes of a batch, in the byte order of this machine.
+
+    It is a copy, for the function may keep, reuse or write-protect the array that it returns.
+    """
+    values = function(batch.detach().cpu().numpy())
+    if not isinstance(values, np.ndarray):
+        raise TypeError(f"`model` must return an array, got {type(values).__name__}")
+    if isinstance(values, np.ma.MaskedArray) or values.dtype.itemsize > 8:
+        raise TypeError(
+            "`model` must return a plain array of numbers of at most 64 bits, got "
+            f"{type(values).__name__} of {values.dtype}"
+        )
+    return np.array(values, dtype=values.dtype.newbyteorder("="))
+
+
 @dataclass(frozen=True)
 class _ArrayModel:
     """A function of NumPy arrays as a model: batches are copied to the CPU, results back."""
@@ -122,9 +140,7 @@ class _ArrayModel:
     def __call__(self, batch: "torch.Tensor") -> "torch.Tensor":
         import torch
 
-        values = self.function(batch.detach().cpu().numpy())
-        if not isinstance(values, np.ndarray):
-            raise TypeError(f"`model` must return an array, got {type(values).__name__}")
+        values = array_of(self.function, batch)
         if values.ndim != 2 or len(values) != len(batch) or values.dtype.kind != "f":
             raise ValueError(
                 f"`model` must return floating-point numbers of shape ({len(batch)}, K) for a "
@@ -139,8 +155,7 @@ class _ArrayModel:
             values = values[:, self.columns]
         if self.outputs == "probabilities":
             values = log_probabilities(values)
-        # A copy: the function may keep, reuse or write-protect the array that it returns.
-        return torch.from_numpy(np.array(values)).to(batch.device)
+        return torch.from_numpy(values).to(batch.device)
 
 
 # Classes, for pickle takes no functions that are made inside others.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bincp._models._as_model import Model, ModelLike, has_base, shown
+from bincp._models._as_model import Model, ModelLike, array_of, has_base, shown
 from bincp._utils.validation import check_flag
 
 if TYPE_CHECKING:
@@ -111,11 +111,9 @@ class _ArrayRegressor:
     def __call__(self, batch: "torch.Tensor") -> "torch.Tensor":
         import torch
 
-        values = self.function(batch.detach().cpu().numpy())
-        if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu":
-            got = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
-            raise TypeError(f"`model` must return an array of real numbers, got {got}")
+        values = array_of(self.function, batch)
+        if values.dtype.kind not in "fiu":
+            raise TypeError(f"`model` must return an array of real numbers, got {values.dtype}")
         if values.dtype.kind != "f":
             values = values.astype(np.float64)
-        # A copy: the function may keep, reuse or write-protect the array that it returns.
-        return torch.from_numpy(np.array(values)).to(batch.device)
+        return torch.from_numpy(values).to(batch.device)

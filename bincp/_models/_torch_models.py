@@ -59,8 +59,10 @@ class Columns(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the columns of all models."""
-        columns = [_columns(model(x), len(x)) for model in self.models]
-        return columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
+        if len(self.models) == 1:
+            return _columns(self.models[0](x), len(x))
+        # Each has a copy, for one that works in place would change what the next one sees.
+        return torch.cat([_columns(model(x.clone()), len(x)) for model in self.models], dim=1)
 
 
 def _columns(output: object, n_rows: int) -> torch.Tensor:

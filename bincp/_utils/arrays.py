@@ -10,6 +10,7 @@ torch is never imported here; a tensor can only exist if its caller has imported
 """
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,6 +21,8 @@ ArrayLike: TypeAlias = Any
 """A NumPy array, a nested sequence of numbers, or a CPU torch tensor."""
 
 SCORE_DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+_NUMBERS = {float, int}
 
 # Native dtypes only: others compare unequal. (dtype.name takes microseconds.)
 _NAMES = {np.dtype(name): name for name in SCORE_DTYPES if name != "bfloat16"}
@@ -104,16 +107,28 @@ def as_array(name: str, value: ArrayLike) -> npt.NDArray[Any]:
             f"`{name}` must be an array, numbers in nested lists or a CPU tensor, "
             f"got {type(value).__name__}, of which NumPy says: {error}"
         ) from error
-    if isinstance(array, np.ma.MaskedArray) or _holds_masked(value, array.ndim):
+    if isinstance(array, np.ma.MaskedArray) or _holds(value, array.ndim, _is_masked):
         raise TypeError(f"`{name}` must be a plain array, got a masked array")
+    if array.dtype.kind not in "bO" and _holds(value, array.ndim, _is_bool):
+        raise TypeError(f"`{name}` must be an array of one kind, got True or False among others")
     return np.asarray(array)
 
 
-def _holds_masked(value: object, depth: int) -> bool:
-    """Say if a nested list holds a masked array, of which NumPy drops the mask."""
-    if isinstance(value, list | tuple) and depth:
-        return any(_holds_masked(item, depth - 1) for item in value)
+def _holds(value: object, depth: int, found: Callable[[object], bool]) -> bool:
+    """Say if a nested list holds an element of a kind that NumPy would hide."""
+    if not isinstance(value, list | tuple) or depth == 0:
+        return found(value)
+    if _NUMBERS.issuperset(map(type, value)):  # quick: lists may be long
+        return False
+    return any(_holds(item, depth - 1, found) for item in value)
+
+
+def _is_masked(value: object) -> bool:
     return isinstance(value, np.ma.MaskedArray)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool) or str(getattr(value, "dtype", "")) in ("bool", "torch.bool")
 
 
 def as_scores(name: str, value: ArrayLike) -> Scores:
@@ -209,6 +224,15 @@ def is_tensor(value: object) -> bool:
     """Return whether ``value`` is a torch tensor, on any device."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
+
+
+def on_host(name: str, value: Any) -> Any:
+    """Return a tensor of any device on the CPU, without its gradients, and others as they are."""
+    if not is_tensor(value):
+        return value
+    if value.device.type == "meta":
+        raise ValueError(f"`{name}` must hold data, got a tensor on the device 'meta'")
+    return value.detach().cpu()
 
 
 def _memory(name: str, tensor: Any, view: Any = None) -> npt.NDArray[Any]:

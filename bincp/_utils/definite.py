@@ -59,10 +59,10 @@ def _eliminated(
 
 
 def _is_definite(scale: Fraction, one: Matrix, other: Matrix) -> bool:
-    number = float(scale)
-    difference = number * one - other
+    first, second = _in_common_units(float(scale), one, other)
     with np.errstate(all="ignore"):
-        rounding = 4 * _UNIT * float(np.sqrt(np.sum((number * one) ** 2) + np.sum(other**2)))
+        difference = first - second
+        rounding = 4 * _UNIT * float(np.sqrt(np.sum(first**2) + np.sum(second**2)))
         trace = float(np.abs(np.diagonal(difference)).sum())
         n = len(one)
         less = 2 * rounding + 4 * (n + 2) * _UNIT * trace + n * n * _TRUE_MIN
@@ -73,3 +73,15 @@ def _is_definite(scale: Fraction, one: Matrix, other: Matrix) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def _in_common_units(scale: float, one: Matrix, other: Matrix) -> tuple[Matrix, Matrix]:
+    """Return ``scale one`` and ``other`` with rows and columns divided by powers of two.
+
+    Where both have no negative eigenvalue, no entry is far above 1 then, and errors count alike.
+    """
+    with np.errstate(all="ignore"):
+        sizes = np.maximum(scale * np.diagonal(one), np.diagonal(other))
+        exponents = np.frexp(np.sqrt(np.maximum(sizes, 0)))[1]
+        by = -np.add.outer(exponents, exponents)
+        return scale * np.ldexp(one, by), np.ldexp(other, by)

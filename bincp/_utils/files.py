@@ -31,6 +31,10 @@ def replace_file(
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
+    except OSError as error:
+        if str(error.filename) == str(temporary):  # a name that the caller has never seen
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)

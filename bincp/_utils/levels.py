@@ -36,13 +36,14 @@ def as_fraction(name: str, value: Level) -> Fraction:
             )
         return value
     text = _written(name, value)
+    wanted = "a finite number"
     try:
-        if "/" in text or abs(Decimal(text).adjusted()) <= _MAX_EXPONENT:
-            return Fraction(text)
+        if "/" not in text and abs(Decimal(text).adjusted()) > _MAX_EXPONENT:
+            wanted = f"0 or between 1e-{_MAX_EXPONENT} and 1e{_MAX_EXPONENT} in size"
+            raise ValueError
+        return Fraction(text)
     except (ValueError, ArithmeticError):
-        raise ValueError(f"`{name}` must be a finite number, got {value!r}") from None
-    size = f"between 1e-{_MAX_EXPONENT} and 1e{_MAX_EXPONENT} in size"
-    raise ValueError(f"`{name}` must be {size}, got {value!r}")
+        raise ValueError(f"`{name}` must be {wanted}, got {value!r}") from None
 
 
 def _written(name: str, value: int | float | str | Decimal) -> str:

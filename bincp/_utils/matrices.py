@@ -1,5 +1,6 @@
 """Vectors and symmetric matrices as parameters: tuples, so that they cannot change."""
 
+import reprlib
 from fractions import Fraction
 from typing import TypeGuard
 
@@ -36,7 +37,8 @@ def as_rows(name: str, value: object) -> Rows:
             f"{float(array[j, i])!r} at {(j, i)}"
         )
     if not is_at_least(Fraction(1), array, np.zeros_like(array)):
-        raise ValueError(f"`{name}` must have no negative eigenvalue, got {array.tolist()}")
+        shown = reprlib.repr(array.tolist())
+        raise ValueError(f"`{name}` must have no negative eigenvalue, got {shown}")
     return tuple(tuple(row) for row in array.tolist())
 
 

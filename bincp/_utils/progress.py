@@ -42,7 +42,10 @@ def progress_bar(
     """
     if not (progress or (progress is None and _is_watched())):
         return nullcontext(_NoBar())
-    from tqdm import tqdm
+    try:
+        from tqdm import tqdm
+    except ImportError as error:
+        raise ImportError("a progress bar needs tqdm: pip install tqdm") from error
 
     when = {} if progress else {"delay": _DELAY, "leave": False}
     shown: AbstractContextManager[Bar] = tqdm(

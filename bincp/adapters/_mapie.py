@@ -12,6 +12,8 @@ from bincp._models import ModelLike, as_model
 from bincp._utils.arrays import ArrayLike
 from bincp._utils.levels import LEVELS, Level, check_level
 from bincp._utils.validation import MAX_COUNT, check_flag, check_integer
+from bincp.adapters._classes import places
+from bincp.adapters._columns import check_names, names_of
 from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.certificates import certify
@@ -111,6 +113,7 @@ class SplitConformalClassifier(Seeded):
     classes_: npt.NDArray[Any]
     rules_: tuple[BinCP, ...]
     _classifiers: "tuple[RobustClassifier, ...]"
+    _names: list[str] | None  # of the columns of data frames
 
     def __init__(
         self,
@@ -134,6 +137,8 @@ class SplitConformalClassifier(Seeded):
         classes = getattr(estimator, "classes_", None)
         self._model = as_model(estimator, classes=classes)
         self._known_classes = classes
+        own = getattr(estimator, "feature_names_in_", None)
+        self._fitted_names = None if own is None else list(own)
         self._certificate = certify(smoothing, ball)
         self._alphas = _alphas(confidence_level)
         self._n_samples = check_integer("n_samples", n_samples, low=1, high=MAX_COUNT)
@@ -191,16 +196,19 @@ class SplitConformalClassifier(Seeded):
         RuntimeError
             If this is a copy, a clone or a forked process of one with a `random_state`.
         TypeError, ValueError
-            If a class is none of the estimator, and as in `bincp.sampling.sample_scores`.
+            If a class is none of the estimator; if a data frame has other columns than the
+            estimator was fitted on, or in another order; and as in `bincp.sampling.sample_scores`.
         """
         from bincp.sampling import RobustClassifier, sample_scores
 
         _refuse("predict_params", predict_params)
+        check_names("X_conformalize", X_conformalize, self._fitted_names)
+        names = self._fitted_names or names_of(X_conformalize)
         x = _inputs(X_conformalize)
         classes = self._known_classes
         labels = y_conformalize
         if classes is not None:
-            labels = _places("y_conformalize", y_conformalize, classes)
+            labels = places("y_conformalize", y_conformalize, classes)
         call = self._call(type(self).__name__)
         scores = sample_scores(
             self._model,
@@ -225,7 +233,7 @@ class SplitConformalClassifier(Seeded):
             RobustClassifier(self._model, self._smoothing, self._ball, rule=rule, **self._sampling)
             for rule in rules
         )
-        self.rules_, self.classes_ = rules, np.asarray(classes)
+        self.rules_, self.classes_, self._names = rules, np.asarray(classes), names
         return self
 
     def predict_set(
@@ -256,10 +264,12 @@ class SplitConformalClassifier(Seeded):
         RuntimeError
             If this is a copy, a clone or a forked process of one with a `random_state`.
         TypeError, ValueError
-            As in `bincp.sampling.RobustClassifier.predict`.
+            As in `bincp.sampling.RobustClassifier.predict`, and if a data frame has other columns
+            than before, or in another order.
         """
         _refuse("conformity_score_params", conformity_score_params)
         self._check_conformalized()
+        check_names("X", X, self._names)
         x = _inputs(X)
         call = self._call(type(self).__name__)
         ids = _ids(call, "test", x)
@@ -286,9 +296,10 @@ class SplitConformalClassifier(Seeded):
         NotCalibratedError
             If `conformalize` has not been called.
         TypeError, ValueError
-            If the estimator does not take the inputs.
+            If the estimator does not take the inputs, or as in `predict_set` for data frames.
         """
         self._check_conformalized()
+        check_names("X", X, self._names)
         x = _inputs(X)
         if self._known_classes is not None:
             return np.asarray(self._estimator.predict(x.reshape(len(x), -1)))
@@ -302,16 +313,27 @@ class SplitConformalClassifier(Seeded):
         import torch
 
         from bincp.sampling._engine import evaluating
+        from bincp.sampling._jobs import narrow_dtype
 
         size = self._sampling["batch_size"]
         module = self._model if isinstance(self._model, torch.nn.Module) else torch.nn.Module()
         place = next((weights.device for weights in module.parameters()), None)
+        dtype = narrow_dtype(self._model)
         with evaluating(self._model):
             found = [
-                self._model(torch.as_tensor(x[start : start + size], device=place)).cpu().numpy()
+                self._model(_copied(x[start : start + size]).to(device=place, dtype=dtype))
                 for start in range(0, len(x), size)
             ]
-        return np.concatenate(found)
+        return np.asarray(torch.cat(found).double().cpu())
+
+
+def _copied(x: "npt.NDArray[Any] | torch.Tensor") -> "torch.Tensor":
+    """Return a copy of inputs as a tensor, which a model that works in place may write to."""
+    import torch
+
+    if isinstance(x, torch.Tensor):
+        return x.clone()
+    return torch.from_numpy(np.array(x, dtype=x.dtype.newbyteorder("=")))
 
 
 def _ids(call: Call, phase: Phase, x: Any) -> npt.NDArray[np.int64]:
@@ -337,19 +359,3 @@ def _refuse(name: str, value: object) -> None:
 def _inputs(x: Any) -> "npt.NDArray[Any] | torch.Tensor":
     """Return inputs as an array; tensors stay what they are, and data frames give their values."""
     return x if hasattr(x, "detach") else np.asarray(x)
-
-
-def _places(name: str, labels: Any, classes: Any) -> npt.NDArray[np.int64]:
-    """Return the place of each label among the classes."""
-    y = labels.detach().cpu().numpy() if hasattr(labels, "detach") else np.asarray(labels)
-    if y.ndim != 1:
-        raise ValueError(f"`{name}` must have shape (n,), got {y.shape}")
-    known = {one: place for place, one in enumerate(np.asarray(classes).tolist())}
-    found = [known.get(one, -1) for one in y.tolist()]
-    if -1 in found:
-        at = found.index(-1)
-        raise ValueError(
-            f"`{name}` must hold classes of the estimator, {list(known)}, "
-            f"got {y.tolist()[at]!r} at {at}"
-        )
-    return np.array(found, np.int64)

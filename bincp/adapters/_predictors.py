@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,11 @@ import numpy.typing as npt
 from bincp._models._as_model import shown
 from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
 from bincp._utils.levels import Level, check_level
+from bincp.adapters._classes import listed, places
+from bincp.adapters._columns import names_of
 from bincp.noise import draw
-
-
-@runtime_checkable
-class _RealSets(Protocol):
-    def contains(self, y: ArrayLike) -> npt.NDArray[np.bool_]: ...
+from bincp.regression import IntervalSets
+from bincp.regression._scores import as_labels
 
 
 def noisy_outcomes(
@@ -46,7 +45,8 @@ def noisy_outcomes(
           `bincp.regression.IntervalSets`.
 
     x : array (n, ...)
-        Held-out inputs, not those of the calibration. They get the noise.
+        Held-out inputs, not those of the calibration. They get the noise. A data frame is refused
+        if its columns have names.
     y : array_like (n,)
         Their labels: integers in [0, K), or `classes`; or real numbers.
     smoothing : Smoothing
@@ -54,7 +54,8 @@ def noisy_outcomes(
     confidence : int, float, str, Decimal or Fraction, optional
         The confidence level that crepes is asked for.
     classes : sequence, optional
-        The class of each column of the sets, where they are not 0, 1, ..., K - 1.
+        The class of each column of the sets; by default those that a predictor of MAPIE or crepes
+        was fitted on, and else 0, 1, ..., K - 1.
     seed : int, optional
         Of the noise; by default a secret one.
 
@@ -68,7 +69,9 @@ def noisy_outcomes(
         If the predictor is none of these, or its sets are of another kind.
     ValueError
         If the sets or labels have a wrong shape or range, or several confidence levels; if an end
-        of an interval or a label is NaN; or if `confidence` is missing or unwanted.
+        of an interval is NaN, or a real label is not finite or no double; if sets might be
+        intervals as well, being numbers 0 and 1 in floating point (n, 2) with integers as labels;
+        if `classes` are not those of the predictor; or if `confidence` is missing or unwanted.
 
     Notes
     -----
@@ -89,28 +92,36 @@ def noisy_outcomes(
     >>> bool(0.8 < found.coverage[0] < 0.95)
     True
     """
+    if (names := names_of(x)) is not None:
+        raise TypeError(
+            f"`x` must be an array, got {type(x).__name__} with the columns {names}, which noise "
+            "does not keep; use x.to_numpy() with the columns that the predictor was fitted on"
+        )
     given = secrets.randbits(64) if seed is None else seed
     noisy = draw(smoothing, x, 1, phase="test", seed=given)[:, 0]
+    n = len(noisy)
     sets = _sets_of(predictor, confidence)(noisy)
-    if isinstance(sets, _RealSets):
-        return sets.contains(y)
-    array = as_array("sets of `predictor`", sets)
+    if isinstance(sets, IntervalSets):
+        if len(sets) != n:
+            raise ValueError(f"`predictor` must return {n} sets, got {len(sets)}")
+        return sets.contains(_real_labels(y, n))
+    array = as_array("predictor(x)", sets)
     if array.dtype.kind == "f":
-        return _in_intervals(array, y, len(noisy))
-    return _in_sets(array, y, classes, len(noisy))
+        return _in_intervals(array, y, classes, n)
+    return _in_sets(array, y, _columns(predictor, classes), n)
 
 
 def _sets_of(predictor: Any, confidence: Level | None) -> Callable[[npt.NDArray[Any]], Any]:
     """Return the function of inputs that gives the sets of a predictor."""
-    library = type(predictor).__module__.partition(".")[0]
-    if (library == "crepes") != (confidence is not None):
+    libraries = {one.__module__.partition(".")[0] for one in type(predictor).__mro__}
+    if ("crepes" in libraries) != (confidence is not None):
         raise ValueError(
             "`confidence` must be given for a predictor of crepes, and only then, "
             f"got {confidence!r} for {shown(predictor)}"
         )
-    if library == "mapie" and hasattr(predictor, "predict_set"):
+    if "mapie" in libraries and hasattr(predictor, "predict_set"):
         return lambda x: _one_level(predictor.predict_set(x)[1])
-    if library == "mapie" and hasattr(predictor, "predict_interval"):
+    if "mapie" in libraries and hasattr(predictor, "predict_interval"):
         return lambda x: _one_level(predictor.predict_interval(x)[1])
     if confidence is not None and hasattr(predictor, "learner"):  # the others take no inputs
         level = float(check_level("confidence", confidence))
@@ -118,7 +129,7 @@ def _sets_of(predictor: Any, confidence: Level | None) -> Callable[[npt.NDArray[
             return lambda x: predictor.predict_int(x, confidence=level)
         if hasattr(predictor, "predict_set"):
             return lambda x: predictor.predict_set(x, labels=False, confidence=level)
-    if library == "torchcp" and hasattr(predictor, "predict"):
+    if "torchcp" in libraries and hasattr(predictor, "predict"):
         return lambda x: _of_torchcp(predictor, x)
     if callable(predictor) and not isinstance(predictor, type):
         return predictor  # type: ignore[no-any-return]
@@ -147,26 +158,52 @@ def _of_torchcp(predictor: Any, x: npt.NDArray[Any]) -> Any:
     return sets[:, 0] if sets.ndim == 3 and sets.shape[1] == 1 else sets
 
 
-def _in_intervals(ends: npt.NDArray[Any], y: ArrayLike, n: int) -> npt.NDArray[np.bool_]:
-    labels = as_array("y", y)
+def _columns(predictor: Any, classes: Sequence[Any] | None) -> list[Any] | None:
+    """Return the classes of the columns of sets, as they are said or as the predictor knows them.
+
+    None stands for 0, 1, ..., K - 1.
+    """
+    given = None if classes is None else listed(classes)
+    fitted = getattr(predictor, "learner", getattr(predictor, "_mapie_classifier", predictor))
+    own = getattr(fitted, "classes_", None)
+    if own is None:
+        return given
+    known = listed(own)
+    if given not in (None, known):
+        raise ValueError(f"`classes` must be those of the predictor, {known}, got {given}")
+    return None if known == list(range(len(known))) else known
+
+
+def _in_intervals(
+    ends: npt.NDArray[Any], y: ArrayLike, classes: Sequence[Any] | None, n: int
+) -> npt.NDArray[np.bool_]:
     if ends.shape != (n, 2):
         raise ValueError(
             f"`predictor` must return intervals of shape ({n}, 2), got floats of {ends.shape}; a "
             "function that returns bincp.regression.IntervalSets serves unions of intervals"
         )
-    if labels.dtype.kind not in "fiu" or labels.shape != (n,):
+    is_class = classes is not None or as_array("y", y).dtype.kind in "iu"
+    if is_class and np.isin(ends, (0, 1)).all():
         raise ValueError(
-            f"`y` must be real numbers of shape ({n},), got {labels.dtype} of {labels.shape}"
+            "`predictor` must return sets of classes as booleans or integers, got numbers 0 and 1 "
+            f"in {ends.dtype}, which would be intervals; `y` in floating point are real labels"
         )
-    for name, values in (("intervals of `predictor`", ends), ("`y`", labels)):
-        bad = np.isnan(values)
-        if bad.any():
-            raise ValueError(f"{name} must not be NaN, got one {where(bad)}")
+    labels = _real_labels(y, n)
+    bad = np.isnan(ends)
+    if bad.any():
+        raise ValueError(f"intervals of `predictor` must not be NaN, got one {where(bad)}")
     return np.asarray((ends[:, 0] <= labels) & (labels <= ends[:, 1]))
 
 
+def _real_labels(y: ArrayLike, n: int) -> npt.NDArray[np.float64]:
+    labels = as_labels("y", y)
+    if labels.shape != (n,):
+        raise ValueError(f"`y` must be real numbers of shape ({n},), got shape {labels.shape}")
+    return labels
+
+
 def _in_sets(
-    sets: npt.NDArray[Any], y: ArrayLike, classes: Sequence[Any] | None, n: int
+    sets: npt.NDArray[Any], y: ArrayLike, classes: list[Any] | None, n: int
 ) -> npt.NDArray[np.bool_]:
     if sets.dtype.kind not in "biu":
         raise TypeError(f"`predictor` must return booleans or intervals, got {sets.dtype}")
@@ -175,14 +212,9 @@ def _in_sets(
             f"`predictor` must return sets of shape ({n}, K) of 0 and 1, got shape {sets.shape}"
         )
     if classes is not None:
-        known = list(classes)
-        if len(known) != sets.shape[1]:
-            raise ValueError(f"`classes` must have {sets.shape[1]} entries, got {len(known)}")
-        there = as_array("y", y).tolist()
-        unknown = [one for one in there if one not in known]
-        if unknown:
-            raise ValueError(f"`y` must hold classes of {known}, got {unknown[0]!r}")
-        y = np.array([known.index(one) for one in there])
+        if len(classes) != sets.shape[1]:
+            raise ValueError(f"`classes` must have {sets.shape[1]} entries, got {len(classes)}")
+        y = places("y", y, classes)
     labels = as_counts("y", y, high=sets.shape[1] - 1)
     if labels.shape != (n,):
         raise ValueError(f"`y` must have shape ({n},), got {labels.shape}")

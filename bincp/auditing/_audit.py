@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bincp._core._binomial import binom_sf
 from bincp._utils.arrays import ArrayLike, as_array, where
 from bincp._utils.drawing import COLOURS, MARKERS, draw, finish
-from bincp._utils.levels import Level, check_level, conformal_rank, float_below
+from bincp._utils.levels import Level, check_level, conformal_rank, float_below, shown
 from bincp._utils.validation import check_integer
 from bincp.auditing._envelope import envelope
 from bincp.calibration._mixture import share_of_failures
@@ -128,11 +128,11 @@ class Audit:
     def curves(self) -> dict[str, Array]:
         """Return the guarantees that there are, by what they say."""
         if self.rank is None:
-            return {f"with probability {_shown(self.delta)} over the outcomes": self.coverage}
+            return {f"with probability {_confidence(self.delta)} over the outcomes": self.coverage}
         named = {
             "exchangeable points": self.coverage,
             "i.i.d. points": self.iid_coverage,
-            f"given the calibration, with probability {_shown(self.delta)}": (
+            f"given the calibration, with probability {_confidence(self.delta)}": (
                 self.conditional_coverage
             ),
         }
@@ -251,7 +251,7 @@ def _of_conformal(
     if rank == 0:
         warnings.warn(
             f"every label will be in every prediction set: n = {n} calibration points are too few "
-            f"for alpha = {alpha}",
+            f"for alpha = {shown(alpha)}",
             TrivialSetWarning,
             stacklevel=3,
         )
@@ -351,5 +351,5 @@ def _as_outcomes(value: ArrayLike) -> npt.NDArray[np.bool_]:
     return outcomes
 
 
-def _shown(delta: Fraction | None) -> str:
+def _confidence(delta: Fraction | None) -> str:
     return "" if delta is None else f"{float(1 - delta):.12g}"

@@ -100,7 +100,8 @@ class MeanFailure(Condition):
     alpha: Fraction
 
     @cached_property
-    def _u(self) -> Array:
+    def u(self) -> Array:
+        """The probability that a calibration point fails, on the grid."""
         return self.curve.calibration_failures(self.t, self.m)
 
     @property
@@ -112,7 +113,11 @@ class MeanFailure(Condition):
         return float_below(self.alpha) + TOLERANCE
 
     def allows(self, v: Array) -> bool:
-        return corner_envelope(self._u, v, self._x)[0] <= self._target
+        return self.allows_at(self.share, v)
+
+    def allows_at(self, share: Fraction, v: Array) -> bool:
+        """Whether ``v`` keeps the guarantee if this share of points fails."""
+        return corner_envelope(self.u, v, float_above(share))[0] <= self._target
 
     def ceiling(self, v: Array) -> Array:
         """Return the line through (j / (n + 1), alpha) with the slope of the points' envelope.
@@ -120,15 +125,15 @@ class MeanFailure(Condition):
         It is above all points iff their envelope is at most alpha at j / (n + 1). The line over the
         corners is steeper or flatter and may cut the curve; this one does not on a finer grid.
         """
-        _, slope = point_envelope(self._u, v, self._x)
-        return np.asarray(self._target + slope * (self._u - self._x))
+        _, slope = point_envelope(self.u, v, self._x)
+        return np.asarray(self._target + slope * (self.u - self._x))
 
     def on(self, curve: Curve) -> "MeanFailure":
         return replace(self, curve=curve)
 
     def slope(self, v: Array) -> float:
         """Return the slope of the line that proves the bound on ``v``."""
-        return corner_envelope(self._u, v, self._x)[1]
+        return corner_envelope(self.u, v, self._x)[1]
 
 
 @dataclass(frozen=True)

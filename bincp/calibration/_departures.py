@@ -72,11 +72,6 @@ class Departures:
     )
 
     @property
-    def departs(self) -> bool:
-        """Whether anything of this kind is allowed for."""
-        return any(getattr(self, name) for name in self.names)
-
-    @property
     def lost(self) -> int:
         """The most clean points that may be missing among those seen, or be others there."""
         kind, size = self._poison

@@ -23,7 +23,7 @@ def ball_of(description: dict[str, Any]) -> Ball | None:
 
 def encode_shift(shift: Shift) -> dict[str, Any]:
     """Return a shift as JSON values: numbers as fractions."""
-    if type(shift).__name__ not in shifts.__all__:
+    if not _is_of(shifts, shift):
         raise TypeError(f"`shift` must be one of bincp.shifts to be saved, got {shift!r}")
     return {"type": type(shift).__name__} | {
         part.name: _encoded(getattr(shift, part.name)) for part in fields(shift)
@@ -36,9 +36,9 @@ def decode_shift(value: Any) -> Shift:
         raise ValueError(f"{value!r} is not a shift of bincp.shifts")
     kind = getattr(shifts, value["type"])
     parts = {name: part for name, part in value.items() if name != "type"}
-    if "ball" in parts:
-        parts["ball"] = object_of(balls, parts["ball"])
     try:
+        if "ball" in parts:
+            parts["ball"] = object_of(balls, parts["ball"])
         shift: Shift = kind(**parts)
     except KeyError as error:
         raise ValueError(f"{value!r} lacks {error}") from None
@@ -54,10 +54,17 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, Ball):
+        if not _is_of(balls, value):
+            raise TypeError(f"`shift.ball` must be one of bincp.balls to be saved, got {value!r}")
         return {"type": type(value).__name__} | {
             part.name: _encoded(getattr(value, part.name)) for part in fields(value)
         }
     return value
+
+
+def _is_of(module: Any, value: object) -> bool:
+    """Return whether a value is of a class of a module, and not of another one of that name."""
+    return getattr(module, type(value).__name__, None) is type(value)
 
 
 def _part(module: Any, description: dict[str, Any], name: str) -> Any:

@@ -84,10 +84,10 @@ class RobustRiskControl(Certified):
         m', alpha, eta, K and the certificate. Not used by `calibrate_exact`.
     loss : "false-negative-rate", "any-missed" or callable
         The share of the true labels that are missing, or 1 if any is. Else
-        ``loss(sets, labels)`` takes two bool arrays (n, K) and returns the losses (n,), in [0, 1],
-        taken at their exact binary values. It must not grow when labels are added to a set (which
-        is checked on the sets that calibration meets), and must be at most alpha for the set of all
-        labels.
+        ``loss(sets, labels)`` takes two bool arrays (n, K), which it may write to, and returns the
+        losses (n,), in [0, 1], taken at their exact binary values. It must not grow when labels are
+        added to a set (which is checked on the sets that calibration meets), and must be at most
+        alpha for the set of all labels.
     correction : {"mixture", "clopper-pearson", "none"}
         How the error of sampling is paid for. "mixture" assumes the worst mixture of binomial
         distributions that calibration leaves possible; with an additive loss nothing else is spent,
@@ -101,7 +101,8 @@ class RobustRiskControl(Certified):
     additive : bool
         Declare that a loss that is a function adds up: it is a sum, over the true labels that are
         missing, of weights that depend on the input and its true labels and add up to 1 at most.
-        This is checked on the sets that calibration meets. The false-negative rate is such a loss.
+        This is checked on the sets that calibration meets, by the losses of sets that miss one true
+        label. The false-negative rate is such a loss.
     poisoned : int, ("deletions", d) or ("insertions", d)
         b, the most calibration points that an adversary may have replaced by any others: the
         n - b largest losses are added up, and each of b points costs 1. Or d, the most that were

@@ -73,13 +73,14 @@ def risk_is_paid(rule: RiskRule, certificate: Certificate) -> bool:
     if settings.is_additive:
         setups = setups_of(certificate, settings.of_ranks, n, m, m_test, share)
         return any(allow_test(setup, rule.min_count, rule.boundaries, t, 1) for setup in setups)
-    curve = _curve(settings.worst(certificate), t, m, m_test, _FINEST_POINTS)
-    refused = rule.refusals(curve)
-    left = settings.level - rule.n_classes * _lost(curve, t, m, refused)
+    worst = settings.worst(certificate)
+    condition = _condition(settings, worst, t, m, m_test, _FINEST_POINTS)
+    refused = rule.refusals(condition.curve)
+    left = settings.level - rule.n_classes * _lost(condition, refused)
     if share <= left + Fraction(TOLERANCE):
         return True
-    of_any = settings.loss == ANY_MISSED
-    return of_any and _any_is_paid(settings, curve, t, m, refused, rule.n_classes, share)
+    any_refused = _any_of(refused, rule.n_classes)
+    return settings.loss == ANY_MISSED and condition.allows_at(share, any_refused)
 
 
 # ---- losses that are sums over the labels that are missing ------------------------------------
@@ -134,12 +135,12 @@ def _for_any_loss(
     best = RiskTest(settings.level, ranks[-1], LabelTest(0, m_test))
     least, most = np.inf, settings.level * (n + 1) - settings.lost
     for t in ranks if most >= 1 else ():
-        curve = _curve(worst, t, m, m_test, _FINE_POINTS)
+        condition = _condition(settings, worst, t, m, m_test, _FINE_POINTS)
         for test in _tests(m_test, price):
             if _cost(test, t, m, most, n, price) >= least:
                 continue  # not even with all of alpha for the losses
-            refused = test.worst_refusals(curve)
-            share = _share(settings, curve, t, m, refused, n_classes, _TRIED_SHARES)
+            refused = test.worst_refusals(condition.curve)
+            share = _share(settings, condition, refused, n_classes, _TRIED_SHARES)
             rank = share * (n + 1) - settings.lost
             if rank < 1:
                 continue
@@ -149,35 +150,34 @@ def _for_any_loss(
     _, t, test = best
     if not test.k:
         return best
-    curve = _curve(worst, t, m, m_test, _FINEST_POINTS)
-    refused = test.worst_refusals(curve)
+    condition = _condition(settings, worst, t, m, m_test, _FINEST_POINTS)
+    refused = test.worst_refusals(condition.curve)
     parts = math.ceil(settings.level * _PARTS_OF_A_RANK * (n + 1))
-    return RiskTest(_share(settings, curve, t, m, refused, n_classes, parts), t, test)
+    return RiskTest(_share(settings, condition, refused, n_classes, parts), t, test)
 
 
-def _curve(certificate: Certificate, t: int, m: int, m_test: int, points: int) -> Curve:
-    return Curve.around(certificate, t, m, m_test, points=points)
+def _condition(
+    settings: RiskSettings, certificate: Certificate, t: int, m: int, m_test: int, points: int
+) -> MeanFailure:
+    """Return the condition on the test if all of alpha is the level of the losses."""
+    curve = Curve.around(certificate, t, m, m_test, points=points)
+    return MeanFailure(curve, t, m, settings.level, settings.proof_level)
 
 
 def _share(
-    settings: RiskSettings,
-    curve: Curve,
-    t: int,
-    m: int,
-    refused: Array,
-    n_classes: int,
-    parts: int,
+    settings: RiskSettings, condition: MeanFailure, refused: Array, n_classes: int, parts: int
 ) -> Fraction:
     """Return the largest level of the losses that is shown to pay for the refusals.
 
     The envelope is asked for as many parts of all that there is.
     """
-    paid = settings.level - n_classes * _lost(curve, t, m, refused)
+    paid = settings.level - n_classes * _lost(condition, refused)
     if settings.loss != ANY_MISSED:
         return paid
+    any_refused = _any_of(refused, n_classes)
 
     def holds(i: int) -> bool:
-        return _any_is_paid(settings, curve, t, m, refused, n_classes, share(i))
+        return condition.allows_at(share(i), any_refused)
 
     def share(i: int) -> Fraction:
         return settings.level * Fraction(i, parts)
@@ -185,31 +185,22 @@ def _share(
     return max(paid, share(last_integer(holds, 1, parts)))
 
 
-def _any_is_paid(
-    settings: RiskSettings,
-    curve: Curve,
-    t: int,
-    m: int,
-    refused: Array,
-    n_classes: int,
-    share: Fraction,
-) -> bool:
-    """Whether a level of the loss of any label is shown to pay for the refusals of labels.
+def _any_of(refused: Array, n_classes: int) -> Array:
+    """Return a bound on the probability that the attacked point misses any label.
 
     The label of the least probability p is missed by the imagined point with probability u(p), and
     any label by the attacked one with at most K times v(p).
     """
-    any_refused = np.minimum(n_classes * refused, 1.0)
-    return MeanFailure(curve, t, m, share, settings.proof_level).allows(any_refused)
+    return np.minimum(n_classes * refused, 1.0)
 
 
-def _lost(curve: Curve, t: int, m: int, refused: np.ndarray) -> Fraction:
+def _lost(condition: MeanFailure, refused: Array) -> Fraction:
     """Return a bound on the probability that a label reaches tau at the clean input and is refused.
 
     Both draws are independent; in a cell the first probability is largest at the right end and the
     second at the left.
     """
-    reached = 1 - curve.calibration_failures(t, m)
+    reached = 1 - condition.u
     return Fraction(float(np.max(reached[1:] * refused[:-1]))) + _ROUNDING
 
 

@@ -20,7 +20,8 @@ Losses: TypeAlias = npt.NDArray[np.float64]
 Loss: TypeAlias = Callable[[Sets, Sets], npt.NDArray[np.float64]]
 
 
-_ADDITIVE = 1e-9  # rounding of a sum of weights
+_MANTISSA, _HALF = 53, 26  # bits of a double, and of the lower half
+_ADDITIVE = 1e-11  # more than the rounding of a sum of weights, less than that of a proof
 
 
 class Threshold(NamedTuple):
@@ -45,7 +46,7 @@ def largest_threshold(
     -inf, without a sum, if there is none. The sets change at values only, and the loss grows with
     v. A string is the name of a loss. Of the clean points, whose ``size`` is n if not given,
     those that are ``lost`` cost 1, and the largest losses that are seen stand for the rest. A
-    function that is said to be ``additive`` is checked.
+    function that is said to be ``additive`` is checked on the sets that are met.
     """
     true = as_members("labels", labels)
     if true.shape != values.shape:
@@ -56,13 +57,17 @@ def largest_threshold(
     budget = level * (size + 1) - (lost + 1)
     every, none = np.ones_like(true), np.zeros_like(true)
     at_low, at_high = _losses(loss, every, true), _losses(loss, none, true)
-    if Fraction(float(at_low.max())) > level:
+    most = max(level, Fraction(0))  # a shift and confidence bounds may take more than alpha
+    if Fraction(float(at_low.max())) > most:
         raise ValueError(
-            f"`loss` must be at most {shown(level)}, alpha less what is spent on sampling, "
+            f"`loss` must be at most {shown(most)}, which a shift and sampling leave of alpha, "
             f"where every label is in the set, got {at_low.max()}"
         )
     low, high = -1, len(candidates)  # the sets of all labels, and none
-    at_none = at_high
+    weights = _weights(loss, true) if additive else None
+    if weights is not None:
+        _check_additive(at_low, every, weights)
+        _check_additive(at_high, none, weights)
     if size <= lost:
         return Threshold(-math.inf, None)
     found = Threshold(-math.inf, None)
@@ -71,8 +76,8 @@ def largest_threshold(
         sets = values >= candidates[middle]
         losses = _losses(loss, sets, true)
         _check_monotone(at_low, losses, at_high)
-        if additive:
-            _check_additive(losses, _losses(loss, ~sets, true), at_none)
+        if weights is not None:
+            _check_additive(losses, sets, weights)
         total = _total(loss, sets, true, losses, left_out)
         if total <= budget:
             low, at_low = middle, losses
@@ -86,11 +91,9 @@ def _total(
     loss: str | Loss, sets: Sets, true: Sets, losses: npt.NDArray[np.float64], left_out: int
 ) -> Fraction:
     """Return the sum of all losses but the smallest ones that are left out, exactly."""
-    if loss == FALSE_NEGATIVE_RATE:
-        rates, which = exact_false_negative_rates(sets, true)
-    else:
-        different, which = np.unique(losses, return_inverse=True)
-        rates = list(map(Fraction, different.tolist()))
+    if loss != FALSE_NEGATIVE_RATE:
+        return _exact_sum(np.partition(losses, left_out)[left_out:])
+    rates, which = exact_false_negative_rates(sets, true)
     counts = np.bincount(which, minlength=len(rates)).tolist()
     for i in sorted(range(len(rates)), key=rates.__getitem__):
         taken = min(counts[i], left_out)
@@ -99,13 +102,28 @@ def _total(
     return sum(map(operator.mul, rates, counts), Fraction(0))
 
 
+def _exact_sum(values: Losses) -> Fraction:
+    """Return the sum of fewer than 2^31 doubles of at least 0, by whole numbers of 53 bits."""
+    mantissas, exponents = np.frexp(values)
+    whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
+    total = Fraction(0)
+    for exponent in np.unique(exponents).tolist():
+        own = whole[exponents == exponent]
+        # Halves, whose sums fit into 63 bits.
+        high, low = int((own >> _HALF).sum()), int((own & (2**_HALF - 1)).sum())
+        total += ((high << _HALF) + low) * Fraction(2) ** (exponent - _MANTISSA)
+    return total
+
+
 def _losses(loss: str | Loss, sets: Sets, true: Sets) -> npt.NDArray[np.float64]:
     if loss == ANY_MISSED:
         return np.asarray(np.any(true & ~sets, axis=1), np.float64)
     if isinstance(loss, str):
         return false_negative_rate(sets, true)
-    losses = as_array("loss(sets, labels)", loss(sets, true))
-    if losses.shape != (len(true),) or losses.dtype.kind not in "fiub":
+    # Of copies: a function that computes in place would change the labels.
+    losses = as_array("loss(sets, labels)", loss(sets.copy(), true.copy()))
+    known = losses.dtype.kind in "fiub" and losses.dtype.itemsize <= 8
+    if losses.shape != (len(true),) or not known:
         raise ValueError(
             f"`loss` must return {len(true)} numbers, got {losses.dtype} {losses.shape}"
         )
@@ -115,18 +133,27 @@ def _losses(loss: str | Loss, sets: Sets, true: Sets) -> npt.NDArray[np.float64]
     return losses.astype(np.float64)
 
 
+def _weights(loss: str | Loss, true: Sets) -> npt.NDArray[np.float64]:
+    """Return the loss of each true label where it is the only one that is missing, 0 elsewhere."""
+    weights = np.zeros(true.shape)
+    place = np.where(true, np.cumsum(true, axis=1), 0)  # among the true labels of the point
+    for i in range(1, int(place.max(initial=0)) + 1):
+        missing = place == i
+        rows, columns = np.nonzero(missing)
+        weights[rows, columns] = _losses(loss, ~missing, true)[rows]
+    return weights
+
+
 def _check_additive(
-    missing: npt.NDArray[np.float64],
-    others: npt.NDArray[np.float64],
-    total: npt.NDArray[np.float64],
+    losses: npt.NDArray[np.float64], sets: Sets, weights: npt.NDArray[np.float64]
 ) -> None:
-    """Refuse losses of a set and of its complement that do not add up to that of no label."""
-    bad = ~np.isclose(missing + others, total, rtol=0, atol=_ADDITIVE)
+    """Refuse losses that are not the sum of the weights of the missing labels."""
+    total = np.where(sets, 0.0, weights).sum(axis=1)
+    bad = ~np.isclose(losses, total, rtol=0, atol=_ADDITIVE)
     if bad.any():
         raise ValueError(
-            "`loss` must be a sum of weights of the missing labels with additive=True: the losses "
-            "of a set and of the other labels must add up to that of no label, "
-            f"got {missing[bad][0]} and {others[bad][0]} with {total[bad][0]} {where(bad)}"
+            "`loss` must be a sum of weights of the missing true labels with additive=True, got "
+            f"{losses[bad][0]} where those of single labels add up to {total[bad][0]} {where(bad)}"
         )
 
 

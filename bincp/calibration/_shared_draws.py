@@ -61,7 +61,8 @@ def check_independent(
     scores: Any, correction: str = "mixture", *, cure: str = "correction='shared-draws' or "
 ) -> None:
     """Refuse scores of shared noise for a correction that needs independent draws."""
-    if isinstance(scores, SharedDraws) and correction == "mixture":
+    rows = scores if isinstance(scores, list | tuple) else [scores]
+    if correction == "mixture" and any(isinstance(row, SharedDraws) for row in rows):
         raise ValueError(
             "one noisy graph for all calibration nodes makes their draws dependent: use "
             f"{cure}noise of their own"

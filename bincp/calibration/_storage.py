@@ -51,11 +51,6 @@ def write_document(path: str | os.PathLike[str], document: dict[str, Any]) -> No
     replace_file(target, lambda stream: stream.write(text.encode()))
 
 
-def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the JSON object of a file, whatever it says."""
-    return _parsed(path, _checked(path).read_bytes())
-
-
 def read(path: str | os.PathLike[str]) -> tuple[AnyRule, Certificate | None]:
     """Read what `write` wrote, or say what is wrong with the file.
 
@@ -137,7 +132,7 @@ def _parsed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
     try:
         document = json.loads(
             data.decode("utf-8"),
-            object_pairs_hook=_unique,
+            object_pairs_hook=without_repeats,
             parse_constant=_refuse_constant,
             parse_float=_finite,
         )
@@ -159,7 +154,8 @@ def _check_version(path: str | os.PathLike[str], version: Any) -> None:
     raise ValueError(f"{path}: version must be {VERSION}, got {version!r}; {cure}")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, or refuse one in which a value would hide another."""
     document = dict(pairs)
     if len(document) < len(pairs):
         raise ValueError("a key stands twice")

@@ -116,7 +116,7 @@ def _no_finite_tau(rule: DecisionRule) -> str:
     if settings.tau is not None:
         return "tau = -inf accepts every score; a larger tau would fix it"
     cure = "finite scores" if settings.p is None else "finite scores or a smaller p"
-    points = "too many" if rule.rank is None else f"{rule.rank}"
+    points = "too many" if rule.rank is None else f"at least {rule.rank}"
     return (
         f"{points} of the n = {rule.n_calibration} calibration points have scores of -inf at "
         f"alpha = {shown(settings.alpha)}; {cure} would fix it"

@@ -48,6 +48,7 @@ _MOST_DESCRIBED = 1000  # given regions
 _MOST_KNOTS = 256  # of a curve of exact fractions
 _CELLS_OF_PRODUCT = 300
 _CELLS_OF_MIXTURE = 1500
+_UNCHANGED = Facts(tight=True, convex=True, single=True)  # of the identity, its own regions
 
 
 def compose(first: Certificate, second: Certificate, *more: Certificate) -> Certificate:
@@ -59,13 +60,16 @@ def compose(first: Certificate, second: Certificate, *more: Certificate) -> Cert
     Parameters
     ----------
     first, second, *more : Certificate
-        Certificates of one smoothing scheme, in the order of the changes. They must hold for
-        randomised events, as those of bincp do; of bounds from outside that is assumed.
+        Certificates of one smoothing scheme, in the order of the changes; or of schemes for parts
+        of an input that get noise independently of each other, for which `product` is better. They
+        must hold for randomised events, as those of bincp do; of bounds from outside that is
+        assumed.
 
     Returns
     -------
     Certificate
-        Described as tight where the shifts add up, as for two balls of one norm and Gaussian
+        Its description says so under ``note`` where operands name different schemes. Described as
+        tight where the shifts add up, as for two balls of one norm and Gaussian
         noise. Else it may be loose: two changes of one coordinate cost more than one certificate
         for two coordinates. So use `bincp.certify` where it knows the whole ball.
 
@@ -111,6 +115,7 @@ def compose(first: Certificate, second: Certificate, *more: Certificate) -> Cert
         ),
         inverse=lambda: compose(*(part.inverse() for part in reversed(parts))),
         recipe=(compose, tuple(parts)),
+        note=_note_of_schemes(parts),
     )
 
 
@@ -156,12 +161,16 @@ def repeat(certificate: Certificate, r: int) -> Certificate:
         operator,
         {"type": "repeat", "r": r},
         [part],
-        facts=Facts(
-            tight=r == 0 or known.family is not None or (r == 1 and known.tight),
-            convex=r == 0 or known.convex,
-            family=known.family,
-            single=r == 0 or known.family == TRADE_OFF,
-            masses=masses,
+        facts=(
+            replace(_UNCHANGED, family=known.family)
+            if r == 0
+            else Facts(
+                tight=known.family is not None or (r == 1 and known.tight),
+                convex=known.convex,
+                family=known.family,
+                single=known.family == TRADE_OFF,
+                masses=masses,
+            )
         ),
         inverse=lambda: repeat(part.inverse(), r),
         recipe=(repeat, (part, r)),
@@ -229,15 +238,15 @@ def hierarchical(certificate: Certificate, q: float, r: int, *, shown: bool = Fa
         operator,
         {"type": "hierarchical", "q": q, "r": r, "shown": shown},
         [part],
-        facts=Facts(
-            tight=r == 0 or (known.tight and shown),
-            convex=r == 0 or known.convex,
-            single=r == 0 or (known.single and shown),
-            masses=(
-                (lambda: of_operator(operator))
-                if r == 0
-                else _then(known.masses, lambda own: two_levels(own, *power(Fraction(q), r)))
-            ),
+        facts=(
+            _UNCHANGED
+            if r == 0
+            else Facts(
+                tight=known.tight and shown,
+                convex=known.convex,
+                single=known.single and shown,
+                masses=_then(known.masses, lambda own: two_levels(own, *power(Fraction(q), r))),
+            )
         ),
         inverse=lambda: hierarchical(part.inverse(), q, r, shown=shown),
         recipe=(_hierarchical, (part, q, r, shown)),
@@ -286,6 +295,8 @@ def product(first: Certificate, second: Certificate) -> Certificate:
     """
     parts = [checked_operand("first", first), checked_operand("second", second)]
     one, two = map(operand, parts)
+    orders = [chain([one, two]), chain([two, one])]
+    _check_size("product", parts, sum(map(evaluations_of, orders)) + 1)  # before the long work
     known = [facts_of(part) for part in parts]
     tensor, masses = joint_shift(one, two), None
     are_exact = tensor is not None
@@ -296,7 +307,7 @@ def product(first: Certificate, second: Certificate) -> Certificate:
         are_exact = all(exact for _, exact in regions)
         masses = (lambda: whole) if are_exact else None
     return combined(
-        best([chain([one, two]), chain([two, one]), tensor]),
+        best([*orders, tensor]),
         {"type": "product"},
         parts,
         facts=Facts(
@@ -409,17 +420,20 @@ def combined(
     facts: Facts,
     inverse: Callable[[], Certificate],
     recipe: Recipe,
+    note: str = "",
 ) -> Certificate:
     """Return a certificate made of others, described by them; check the law if one is foreign."""
     known = [facts_of(part) for part in parts]
-    depth, size = 1 + max(fact.depth for fact in known), 1 + sum(fact.parts for fact in known)
     evaluations = evaluations_of(operator)
-    _check_size(content["type"], depth, size, evaluations)
+    depth, size = _check_size(content["type"], parts, evaluations)
     described = [_described(part) for part in parts]
     details: dict[str, Any] = {"made_by": {**content, "parts": described}, "tight": facts.tight}
     assumed = sorted({taken_apart(part)[0].name for part in parts if not facts_of(part).randomised})
     if assumed:
-        details["note"] = f"holds if the bounds {assumed} do for randomised events"
+        also = f"holds if the bounds {assumed} do for randomised events"
+        note = f"{note}; {also}" if note else also
+    if note:
+        details["note"] = note
     made = make_certificate(
         Certificate,
         operator,
@@ -440,8 +454,13 @@ def combined(
     return made
 
 
-def _check_size(kind: str, depth: int, size: int, evaluations: int) -> None:
-    """Refuse a certificate that takes too long, or whose description Python cannot hold."""
+def _check_size(kind: str, parts: Sequence[Certificate], evaluations: int) -> tuple[int, int]:
+    """Return the depth and the size of a certificate made of parts.
+
+    One that takes too long, or whose description Python cannot hold, is refused.
+    """
+    known = [facts_of(part) for part in parts]
+    depth, size = 1 + max(fact.depth for fact in known), 1 + sum(fact.parts for fact in known)
     for found, most, wanted, cure in (
         (evaluations, MAX_EVALUATIONS, "need {} evaluations of bounds for one probability", ""),
         (depth, MAX_DEPTH, "be {} certificates deep", "; `compose` takes many at once"),
@@ -450,6 +469,7 @@ def _check_size(kind: str, depth: int, size: int, evaluations: int) -> None:
         if found > most:
             limit = wanted.format(f"at most {most}")
             raise ValueError(f"`{kind}` must {limit}, got {found}{cure}")
+    return depth, size
 
 
 def _in_sequence(
@@ -488,6 +508,14 @@ def _regions(certificate: Certificate) -> Masses | None:
     """Return the regions of a certificate, None if it has none."""
     masses = facts_of(certificate).masses
     return of_operator(operand(certificate)) if masses is None else masses()
+
+
+def _note_of_schemes(parts: Sequence[Certificate]) -> str:
+    """Return what must hold of the schemes that parts name, nothing where they name one."""
+    schemes = [scheme for part in parts if (scheme := part.describe().get("smoothing"))]
+    if all(scheme == schemes[0] for scheme in schemes):
+        return ""
+    return "holds if the schemes are one law, or noise of independent parts of an input"
 
 
 def _then(

@@ -5,6 +5,8 @@ Root finding keeps its bracket, down to adjacent doubles, and returns the safe e
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from bincp._utils.bisection import bracket_doubles
 from bincp.certificates._law import irregular_probabilities, probability_grid
 from bincp.certificates._protocols import Bound, Bounds
 from bincp.errors import CertificateError
+
+_FINER = {Fraction, Decimal, np.longdouble}  # numbers that may lie between doubles
 
 
 class PythonOperator:
@@ -177,7 +181,14 @@ def _checked(name: str, bound: Bound, p: float) -> float:
     made, value = called(name, bound, p + 0.0)
     if not 0 <= value <= 1:
         raise CertificateError(f"{name}({p!r}) must be a float in [0, 1], got {made!r}")
-    return value + 0.0
+    return (_to_side(made, value, up=name == "upper") if type(made) in _FINER else value) + 0.0
+
+
+def _to_side(made: Any, nearest: float, *, up: bool) -> float:
+    """Return the double in [0, 1] on the given side of a number, from the nearest one."""
+    if up:
+        return math.nextafter(nearest, 1.0) if nearest < made else nearest
+    return math.nextafter(nearest, 0.0) if nearest > made else nearest
 
 
 def called(name: str, function: Callable[[float], float], p: float) -> tuple[Any, float]:

@@ -41,13 +41,13 @@ FAILURES = (OSError, ValueError, TypeError, RuntimeError, ImportError, MemoryErr
 WHAT_FOR = """\
 Conformal prediction sets that keep their coverage under attack: the set of an
 input holds its true label with probability 1 - alpha or more, whatever an
-adversary does within a ball around the input. The model is any classifier; it is
-evaluated on noisy copies of the input."""
+adversary does within a ball around the input. The model is any classifier; it
+is evaluated on noisy copies of the input."""
 
 MANUAL = """\
 Example:
   bincp demo
-  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.25 -n 200 -m 16 64 256
+  bincp plan --smoothing gaussian:sigma=0.25 --ball l2:r=0.25 -n 200 -m 16 64
   bincp calibrate true_scores.npy --smoothing gaussian:sigma=0.25 \\
       --ball l2:r=0.25 --out rule.json
   bincp predict rule.json scores.npy --labels labels.npy --out sets.npy
@@ -96,6 +96,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FAILURES as error:
         tell(f"bincp: error: {one_line(error)}")
         return 1
+    finally:
+        interrupt.release()
 
 
 def _run(argv: Sequence[str] | None) -> tuple[Report, bool]:

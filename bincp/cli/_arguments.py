@@ -60,9 +60,10 @@ Exit status: 0 done; 1 failed, with one line on stderr, and no file is written;
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that takes every negative number for a value: -5e-1, -1. and -inf, too.
+    """A parser that loses no value, and takes every negative number for one.
 
-    The parser of the standard library takes -0.5 for a value, and these for unknown options.
+    The parser of the standard library takes -0.5 for a value, but -5e-1, -1. and -inf for unknown
+    options, and of an option with several values that stands twice it drops the first ones.
     """
 
     summary = ""
@@ -71,6 +72,25 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)", re.IGNORECASE)
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        if options.get("nargs") == "+":
+            options["action"] = _Several
+        return super().add_argument(*names, **options)
+
+
+class _Several(argparse.Action):
+    """Collects all values of an option that may stand several times."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, values if before is self.default else [*before, *values])
 
 
 class UsageError(ValueError):
@@ -231,8 +251,9 @@ def add_correction(parser: argparse.ArgumentParser) -> None:
         "--correction",
         choices=CORRECTIONS,
         default="mixture",
-        help="correction for finitely many samples (default mixture); none has no finite-sample "
-        "guarantee",
+        metavar="CORRECTION",
+        help=f"correction for finitely many samples: one of {', '.join(CORRECTIONS)} (default "
+        "mixture); none has no finite-sample guarantee",
     )
     parser.add_argument(
         "--eta",

@@ -39,7 +39,8 @@ def add_audit(commands: Any) -> None:
             "Print the coverage that a plain predictor, which knows nothing of attacks, keeps\n"
             "against each ball if each of its inputs gets one noisy draw, in calibration and\n"
             "in prediction alike. Give -n and --alpha of a split conformal predictor, or by\n"
-            "--covered how many sets of any other one held the label of noisy held-out points."
+            "--covered how many sets of any other one held the label of noisy held-out\n"
+            "points."
         ),
         example="  bincp audit --smoothing gaussian:sigma=0.25 --ball l2:r=0 \\\n"
         "      --radii 0 0.05 0.1 0.25 -n 1000 --alpha 0.1 --delta 0.05 --plot audit.png\n"
@@ -158,7 +159,9 @@ def _balls(arguments: argparse.Namespace) -> list[Any]:
 
 
 def _outcomes(covered: list[int] | None) -> Any:
-    return None if covered is None else np.arange(covered[1]) < covered[0]
+    if covered is None:
+        return None
+    return np.repeat([True, False], [covered[0], covered[1] - covered[0]])
 
 
 def _row(found: Audit, i: int, ball: Any) -> dict[str, Any]:

@@ -49,8 +49,8 @@ def add_calibrate(commands: Any) -> None:
         "find the decision rule from sampled scores of the true labels",
         description=(
             "Find the decision rule (tau, k): a label is in the prediction set iff at least k\n"
-            "of its scores reach tau. With --mondrian each class gets a rule (tau, k) from its\n"
-            "own points."
+            "of its scores reach tau. With --mondrian each class gets a rule (tau, k) from\n"
+            "its own points."
         ),
         example="  bincp calibrate true_scores.npy --smoothing gaussian:sigma=0.25 \\\n"
         "      --ball l2:r=0.12 --n-classes 10 --out rule.json\n"

@@ -32,9 +32,9 @@ def add_demo(commands: Any) -> None:
         "see it work: train, attack and compare on handwritten digits",
         description="See in half a minute what the library does. Train a small network on\n"
         "scikit-learn's handwritten digits and calibrate BinCP for several l2 radii, with\n"
-        "the mixture correction and early stopping. Measure coverage, set size and forward\n"
-        "passes on clean and on attacked images, beside the rule of the BinCP paper and\n"
-        "vanilla conformal prediction. Print a table, and draw a picture.\n"
+        "the mixture correction and early stopping. Measure coverage, set size and\n"
+        "forward passes on clean and on attacked images, beside the rule of the BinCP\n"
+        "paper and vanilla conformal prediction. Print a table, and draw a picture.\n"
         'Needs: pip install "bincp[demo]"',
         example="  bincp demo\n  bincp demo --radii 0 0.25 0.5 --plot demo.svg",
         files=["It reads none, and writes the picture.", OUTPUTS],

@@ -1,6 +1,8 @@
 """Files that the commands read and write, checked before any work is done."""
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ def read_array(path: Path, key: str | None, *usual_keys: str) -> npt.NDArray[Any
     Without a key that is the first of the usual keys that the .npz file has, or its only array.
     """
     with open(path, "rb") as stream:
+        if not stream.seekable():
+            raise ValueError(f"{path}: must be a file, got a pipe, which cannot be read twice")
         magic = stream.read(6)
         stream.seek(0)
         try:
@@ -28,7 +32,10 @@ def read_array(path: Path, key: str | None, *usual_keys: str) -> npt.NDArray[Any
                     return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
             if magic[:4] == b"PK\x03\x04":
                 with np.load(stream, allow_pickle=False) as archive:
-                    return np.asarray(archive[_choose_key(archive.files, key, usual_keys)])
+                    chosen = _choose_key(archive.files, key, usual_keys)
+                    if archive.files.count(chosen) > 1:
+                        raise ValueError(f"must hold one array named {chosen}, got several")
+                    return np.asarray(archive[chosen])
         except Exception as error:  # a damaged header makes NumPy raise almost anything
             raise ValueError(f"{path}: {one_line(error)}") from None
     raise ValueError(f"{path}: must be a .npy or .npz file that NumPy wrote, got something else")
@@ -82,13 +89,29 @@ def output_file(
     if suffixes is not None and path.suffix not in suffixes:
         raise UsageError(f"the output must end in {' or '.join(suffixes)}, got {path}")
     target = path.resolve()  # a symbolic link stays one
-    if target in [source.resolve() for source in inputs if source is not None]:
+    sources = [source.resolve() for source in inputs if source is not None]
+    if target in sources:
         raise UsageError(f"the output must not be one of the inputs, got {path}")
-    if target.exists() and not target.is_file():
+    if any(is_run(source) and target.is_relative_to(source) for source in sources):
+        raise UsageError(f"the output must not be in the folder of a run that is read, got {path}")
+    if path.exists() and not path.is_file():  # the target of /dev/stdout may be no path at all
         raise UsageError(f"the output must be a file, got {path}")
+    if path.exists() and _is_printed_to(path):
+        raise UsageError(
+            f"the output must not be the file that stdout or stderr goes to, got {path}"
+        )
     if not target.parent.is_dir():
         raise UsageError(f"the output must be in a folder that exists, got {path}")
     return target
+
+
+def _is_printed_to(path: Path) -> bool:
+    """Say if a file is open as stdout or stderr, whose text would be lost with the old file."""
+    for descriptor in (1, 2):
+        with suppress(OSError):  # it may be closed
+            if os.path.samestat(path.stat(), os.fstat(descriptor)):
+                return True
+    return False
 
 
 def picture_file(path: Path | None) -> Path | None:

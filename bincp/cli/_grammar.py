@@ -15,10 +15,12 @@ Separators inside brackets belong to what is in the brackets.
 import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, get_origin
 
 from bincp import shifts
+from bincp.calibration._storage import without_repeats
 from bincp.certificates import (
     Certificate,
     certify,
@@ -49,16 +51,28 @@ _MAKERS: dict[str, Callable[..., Certificate]] = {
 _PART = re.compile(r"([a-z-]+)\((.*)\)", re.DOTALL)
 
 
+@contextmanager
+def _nested_in_reason(kind: str) -> Iterator[None]:
+    """Refuse what is nested deeper than the stack of Python, which each bracket takes a part of."""
+    try:
+        yield
+    except RecursionError:
+        raise ValueError(f"brackets of a {kind} are nested too deeply") from None
+
+
+@_nested_in_reason("smoothing scheme")
 def parse_smoothing(text: str) -> object:
     """Return the scheme that a text stands for."""
     return _spec("smoothing", text)
 
 
+@_nested_in_reason("ball")
 def parse_ball(text: str) -> object:
     """Return the ball that a text stands for."""
     return _spec("ball", text)
 
 
+@_nested_in_reason("shift")
 def parse_shift(text: str) -> object:
     """Return the shift that a text stands for; all that follows ``ball=`` is its ball."""
     head, nested, ball = text.partition("ball=")
@@ -66,6 +80,7 @@ def parse_shift(text: str) -> object:
     return _spec("shift", f"{head}{nested}({ball})" if is_bare else text)
 
 
+@_nested_in_reason("certificate")
 def parse_certificate(text: str) -> Certificate:
     """Return the certificate that a text stands for."""
     text = text.strip()
@@ -199,7 +214,7 @@ def _argument(key: str, text: str) -> Any:
 
 def _from_json(text: str) -> Certificate:
     try:
-        description = json.loads(text)
+        description = json.loads(text, object_pairs_hook=without_repeats)
     except ValueError as error:
         raise ValueError(f"a certificate must be a JSON object, got {text!r}: {error}") from None
     made = described(description)

@@ -85,6 +85,8 @@ def _predict(arguments: argparse.Namespace) -> Report:
                 "counts need --counts M"
             )
         sets = rule.predict_set(scores)
+    if 0 in sets.shape:
+        raise ValueError(f"{arguments.scores}: must hold n, K >= 1, got n, K = {sets.shape}")
     data = _sets_data(sets)
     if labels is not None:
         data |= _quality(rule, sets, labels)

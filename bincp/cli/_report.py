@@ -56,7 +56,7 @@ def drop_stdout() -> None:
 def one_line(error: Exception | Warning) -> str:
     """Return the message of an error in one line; that of a file begins with its name."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        return "\\n".join(f"{error.filename}: {error.strerror}".splitlines())
     return " ".join(str(error).split()) or type(error).__name__
 
 

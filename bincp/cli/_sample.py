@@ -38,9 +38,9 @@ def add_sample(commands: Any) -> None:
         "sample the scores of a model into a folder, by one process or many",
         description=(
             "Sample a torch model under random noise into a folder RUN, which the commands\n"
-            "`bincp calibrate` and `bincp predict` take in place of scores. After a kill start\n"
-            "it again: it goes on where it was. Start it several times, under torchrun, in a\n"
-            "Slurm array or by hand with --shard: each process makes its share of the parts.\n"
+            "`bincp calibrate` and `bincp predict` take in place of scores. After a kill\n"
+            "start it again: it goes on where it was. Start it several times, under torchrun,\n"
+            "in a Slurm array or by hand with --shard: each process makes its share of parts.\n"
             "The numbers are the same in any case. A factory is a function without arguments:\n"
             "that of --model returns the model, that of --data inputs (n, ...), a pair of\n"
             "inputs and labels, or a torch Dataset.\n"
@@ -215,7 +215,7 @@ def _is_pair(data: Any) -> bool:
 def _factory(option: str, text: str) -> Callable[[], Any]:
     """Return the function that an option names; its module may be in the working folder."""
     module_name, colon, name = text.partition(":")
-    if not (colon and module_name and name):
+    if not (colon and name and all(part.isidentifier() for part in module_name.split("."))):
         raise UsageError(f"--{option} must be MODULE:FACTORY, got {text!r}")
     if "" not in sys.path:
         sys.path.insert(0, "")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bincp._core import _graph_noise
+from bincp._utils.arrays import as_array, on_host
 from bincp.noise._keys import PHASES, IntArray, Phase
 from bincp.smoothing import GraphFlip, SparseFlip
 from bincp.smoothing._graph import MAX_NODES
@@ -154,12 +155,13 @@ def read_rows(name: str, matrix: Any, *, square: bool) -> Rows:
 
 
 def _of_dense(name: str, matrix: Any) -> Any:
-    array = np.asarray(matrix.detach().cpu() if hasattr(matrix, "detach") else matrix)
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
+    array = as_array(name, on_host(name, matrix))
+    if array.ndim != 2:
         raise TypeError(
             f"`{name}` must be a matrix of zeros and ones, dense or sparse, "
             f"got {type(matrix).__name__} of shape {array.shape} and dtype {array.dtype}"
         )
+    _check_real(name, array)
     row, column = np.nonzero(array)  # NaN is not zero
     return array.shape, row, column, array[row, column]
 
@@ -170,15 +172,25 @@ def _as_coo(name: str, matrix: Any) -> Any:
         coo = matrix.tocoo()
         if len(coo.shape) != 2:
             raise TypeError(f"`{name}` must be a matrix, got shape {coo.shape}")
-        return coo.shape, coo.row, coo.col, coo.data
-    layout = str(getattr(matrix, "layout", "torch.strided"))
-    if layout in ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc"):
-        coo = matrix.detach().cpu().to_sparse_coo()
+        found = coo.shape, coo.row, coo.col, coo.data
+    elif str(getattr(matrix, "layout", "")).startswith("torch.sparse_"):
+        coo = on_host(name, matrix).to_sparse_coo()
         if coo.sparse_dim() != 2 or coo.ndim != 2:
             raise TypeError(f"`{name}` must be a matrix, got shape {tuple(coo.shape)}")
         places = coo._indices().numpy()
-        return tuple(coo.shape), places[0], places[1], coo._values().numpy()
-    return None
+        found = tuple(coo.shape), places[0], places[1], as_array(name, coo._values())
+    else:
+        return None
+    _check_real(name, found[-1])
+    return found
+
+
+def _check_real(name: str, values: Any) -> None:
+    if values.dtype.kind not in "biuf":
+        raise TypeError(
+            f"`{name}` must be a matrix of zeros and ones, dense or sparse, "
+            f"got values of dtype {values.dtype}"
+        )
 
 
 def _binary(name: str, shape: Any, row: Any, column: Any, values: Any) -> Rows:

@@ -4,7 +4,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -14,13 +14,24 @@ from bincp._utils.validation import check_integer
 from bincp.noise._keys import IntArray, Phase, check_seed
 
 _lock = Lock()
-_process = 0  # a number of its own for each process that is forked from another
+_forks = 0
+
+Process: TypeAlias = tuple[int, int]
+
+
+def _process() -> Process:
+    """Return what tells this process from those that it was forked from.
+
+    Code in C may fork without the hooks of Python, as some servers do; numbers of processes alone
+    come back.
+    """
+    return os.getpid(), _forks
 
 
 def _after_fork() -> None:
-    global _lock, _process
+    global _lock, _forks
     _lock = Lock()  # another thread may have held it, which does not live here
-    _process += 1
+    _forks += 1
 
 
 if hasattr(os, "register_at_fork"):
@@ -32,11 +43,15 @@ class _Stream:
     """The next ids of one seed, and the process that hands them out: None for another object."""
 
     next: dict[Phase, int]
-    born: int | None
+    born: Process | None
+
+    @classmethod
+    def begun(cls, first: int, born: Process | None) -> "_Stream":
+        return cls({"calibration": first, "test": first}, born)
 
     @property
     def is_ours(self) -> bool:
-        return self.born == _process
+        return self.born == _process()
 
     @property
     def free(self) -> int:
@@ -58,7 +73,7 @@ class Seeds:
         self._first = check_integer("first_id", first_id, low=0, high=MAX_ID)
         if self.seed is None and self._first:
             raise ValueError(f"`first_id` must be 0 without a seed, got {self._first}")
-        self._born: int | None = _process
+        self._born: Process | None = _process()
         self._used: dict[int, _Stream] = {}  # seeds that ids were taken of
 
     def call(self) -> "Call":
@@ -73,7 +88,7 @@ class Seeds:
             known = {one: dict(stream.next) for one, stream in self._used.items()}
         for one, first in ((self.seed, self._first), (other.seed, 0)):
             if one is not None:
-                ids = known.setdefault(one, {"calibration": 0, "test": 0})
+                ids = known.setdefault(one, _Stream.begun(0, None).next)
                 known[one] = {phase: max(n, first) for phase, n in ids.items()}
         other._used = {one: _Stream(ids, None) for one, ids in known.items()}
         return other
@@ -82,17 +97,20 @@ class Seeds:
         """Return what the same object gets with another seed, or with one that it had before."""
         made = Seeds(seed, 0 if first_id is None else first_id)
         made._used = self._used
-        if self.seed is not None and self._born != _process:  # the original may use it yet
-            begun = _Stream({"calibration": self._first, "test": self._first}, self._born)
-            self._used.setdefault(self.seed, begun)
-        known = None if made.seed is None else self._used.get(made.seed)
-        if known is not None and first_id is None and not known.is_ours:
+        with _lock:
+            if self.seed is not None:  # what lies below its first id may be in use elsewhere
+                begun = self._used.setdefault(self.seed, _Stream.begun(self._first, self._born))
+                begun.next = {phase: max(n, self._first) for phase, n in begun.next.items()}
+            known = None if made.seed is None else self._used.get(made.seed)
+            foreign = known is not None and not known.is_ours
+            low = 0 if known is None else known.free
+        if foreign and first_id is None:
             raise ValueError(
-                f"`first_id` must be beyond all ids in use (at least {known.free}) for a seed that "
+                f"`first_id` must be beyond all ids in use (at least {low}) for a seed that "
                 "another object or process draws with, got None"
             )
-        if known is not None and first_id is not None:
-            check_integer("first_id", first_id, low=known.free, high=MAX_ID)
+        if first_id is not None:
+            check_integer("first_id", first_id, low=low, high=MAX_ID)
         return made
 
     def check_fresh(self, noun: str, name: str = "seed") -> None:
@@ -100,12 +118,18 @@ class Seeds:
 
         For the message, the owner is called by a noun, and the seed by the name of its argument.
         """
-        if self.seed is not None and self._born != _process:
+        if self.seed is not None and self._born != _process():
             what = "a copy or clone" if self._born is None else "a forked process"
             raise RuntimeError(
                 f"a {noun} with `{name}` must not draw in {what}, which would repeat the noise "
                 f"of the original; call reseed() on it, or make it without `{name}`"
             )
+
+    @property
+    def free(self) -> int:
+        """The first id of the seed that is free in all phases, whoever hands its ids out."""
+        stream = None if self.seed is None else self._used.get(self.seed)
+        return self._first if stream is None else max(self._first, stream.free)
 
     def next_id(self, phase: Phase) -> int:
         """Return the id that the next call would get with a seed."""
@@ -122,7 +146,7 @@ class Seeds:
                 raise ValueError("the ids of this seed are used up; call reseed()")
             stream = self._used.get(self.seed)
             if stream is None or not stream.is_ours:
-                stream = self._used[self.seed] = _Stream({"calibration": 0, "test": 0}, _process)
+                stream = self._used[self.seed] = _Stream.begun(self._first, _process())
             stream.next[phase] = first + n
         return first
 
@@ -133,14 +157,14 @@ class Call:
     def __init__(self, source: Seeds, seed: int) -> None:
         self.seed = seed
         self._source = source
-        self._process = _process
+        self._process = _process()
         self._own = 0
         self._first: int | None = None
         self.follows_another = False  # whether ids of its seed were taken before
 
     def take(self, phase: Phase, n: int) -> IntArray:
         """Return the ids of the next n inputs of the call, in the process that began it."""
-        if self._process != _process:
+        if self._process != _process():
             raise RuntimeError(
                 "an iteration that was begun before a fork must go on in the parent process only, "
                 "for both would draw the same noise; call predict_iter() in the forked process"
@@ -194,8 +218,8 @@ class Seeded(Estimator):
             In [0, 2**64). By default each call draws a secret seed of its own.
         first_id : int, optional
             The first id that is handed out, in each phase. By default 0, or for a seed that this
-            object had before, the first that no call got. For a seed that is in use elsewhere, one
-            that no call was given.
+            object had before, the first that no call got and that is not below its first id then.
+            For a seed that is in use elsewhere, one that no call was given.
 
         Returns
         -------
@@ -205,9 +229,9 @@ class Seeded(Estimator):
         Raises
         ------
         TypeError, ValueError
-            If an argument is out of range; if `first_id` is given without a seed, or is an id that
-            was handed out; or if it is not given in a copy, a clone or a forked process for a seed
-            of the original.
+            If an argument is out of range; if `first_id` is given without a seed, or is below an id
+            that was handed out or the first id that the seed had here before; or if it is not given
+            in a copy, a clone or a forked process for a seed of the original.
         """
         self._seeds = self._seeds.reseeded(seed, first_id)
         return self

@@ -27,7 +27,8 @@ def predict_sets(
         What the model predicts for each of m' noisy copies of each input, as in
         `conformity_scores`.
     score : {"residual", "normalized", "cqr", "lower", "upper"}, optional
-        The score of the calibration.
+        The score of the calibration. Another one is refused where the rule knows its own, see
+        `BinCP.provenance_`.
     hulls : bool, optional
         Return the least interval around each set. It covers what the set covers, and more.
 
@@ -44,8 +45,8 @@ def predict_sets(
         If `rule` is no `BinCP`, or `hulls` no bool.
     ValueError
         If the rule was calibrated on scores of another dtype than float64, stops early, or spends
-        its level on a number of classes; if the predictions have another m' than the rule, or as in
-        `conformity_scores`.
+        its level on a number of classes; if `score` is not that of the calibration; if the
+        predictions have another m' than the rule, or as in `conformity_scores`.
 
     Notes
     -----
@@ -76,6 +77,11 @@ def predict_sets(
     check_flag("hulls", hulls)
     chosen = score_of(score)
     found = fitted(rule)
+    known = (found.provenance or {}).get("score")
+    if known not in (None, {"name": chosen.name}):
+        raise ValueError(
+            f"`score` must be that of the calibration of `rule`, {known}, got {chosen.name!r}"
+        )
     parts = parts_of("predictions", predictions, chosen)
     m_test = parts[0].shape[1]
     if m_test != found.n_test_samples:

@@ -8,7 +8,7 @@ whose ends are known exactly.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,13 @@ def _around(f: Array) -> Parts:
     return f, f, None
 
 
+def is_no_spread(spread: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.bool_]:
+    """Return where a spread is not positive and finite."""
+    return ~((spread > 0) & (spread < np.inf))
+
+
 def _scaled(f: Array, spread: Array) -> Parts:
-    bad = ~((spread > 0) & (spread < np.inf))
+    bad = is_no_spread(spread)
     if bad.any():
         raise ValueError(
             f"`predictions` must have spreads that are positive and finite, got {spread[bad][0]} "

@@ -311,14 +311,20 @@ class IntervalSets:
             raise TypeError(f"`other` must be IntervalSets, got {type(other).__name__}")
         if len(other) != len(self):
             raise ValueError(f"`other` must have {len(self)} sets, got {len(other)}")
-        # Pieces of one set do not meet: where two overlap, one is of each.
-        most = max(int((self.n_pieces + other.n_pieces).max(initial=0)), 2)
-        left, right = np.full((len(self), most), np.inf), np.full((len(self), most), -np.inf)
-        for sets, first in ((self, np.zeros(len(self), np.int64)), (other, self.n_pieces)):
-            rows = np.repeat(np.arange(len(self)), sets.n_pieces)
-            columns = np.arange(len(rows)) - (sets.offsets[:-1] - first)[rows]
-            left[rows, columns], right[rows, columns] = sets.left, sets.right
-        return self._swept(left, right, 2)
+        n, both = len(self), (self, other)
+        rows = np.concatenate([np.repeat(np.arange(n), sets.n_pieces) for sets in both])
+        left, right = (
+            np.concatenate([s.left for s in both]),
+            np.concatenate([s.right for s in both]),
+        )
+        by_left, by_right = np.lexsort((left, rows)), np.lexsort((right, rows))
+        # Pieces of one set do not meet. So no point is in more than two, and those where two
+        # overlap do not meet, either: each begins at a start that comes before the last stop.
+        row, start, stop = rows[by_left][1:], left[by_left][1:], right[by_right][:-1]
+        overlap = (row == rows[by_left][:-1]) & (start <= stop)
+        offsets = np.zeros(n + 1, np.int64)
+        np.cumsum(np.bincount(row[overlap], minlength=n), out=offsets[1:])
+        return self._made(offsets, start[overlap], stop[overlap])
 
 
 def _refuse_nan(name: str, ends: Array) -> None:

@@ -38,7 +38,7 @@ from bincp.sampling._sweeping import Sweeping
 from bincp.smoothing import Smoothing
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PredictionSets(ReadableSets):
     """Prediction sets of n inputs over K labels.
 
@@ -153,9 +153,9 @@ class RobustClassifier(Sweeping):
     *What is compared.* A calibration by this object, or on a run, keeps the score, the fingerprint
     of the model, its precision, the shape of the inputs and their range with the rule
     (`BinCP.provenance_`). A rule that was calibrated with others is refused, by name, where it is
-    given and in `predict`. A fingerprint is that of the weights and the structure of a module; it
-    does not see code and plain attributes. It is taken in `calibrate`, where a rule is given, and
-    in `predict` where another module was assigned to `model`.
+    given and in `predict`. A fingerprint is that of the weights and the structure of a module; of
+    eager modules it does not see code and plain attributes. It is taken in `calibrate`, where a
+    rule is given, and in `predict` where another module was assigned to `model`.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. The
     module is in evaluation mode until the last of them is done. A rule may be calibrated meanwhile:
@@ -313,7 +313,7 @@ class RobustClassifier(Sweeping):
             n_classes, content = found, {**content, **seen}
         points = SampledScores(np.concatenate(scores), np.concatenate(labels), n_classes, content)
         calibrate(self.rule, points, self.n_test_samples, self._options.n_threads)
-        self._compared = model
+        self._compared = model, points.provenance()
         return self
 
     def predict(

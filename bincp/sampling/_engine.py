@@ -19,7 +19,7 @@ from bincp.noise._draw import fill_rows
 from bincp.noise._keys import IntArray, score_numbers
 from bincp.sampling._graphs import GraphInputs, NoisyGraphs
 from bincp.sampling._inputs import shape_cure
-from bincp.sampling._jobs import Inputs, Job, Model, integers, is_wide
+from bincp.sampling._jobs import Inputs, Job, Model, float_dtype, integers, is_wide
 from bincp.sampling._looks import Looks, until_next_look
 from bincp.sampling._modes import evaluation_mode
 
@@ -370,6 +370,12 @@ def logits_of(job: Job, inputs: Noisy) -> torch.Tensor:
     except torch.cuda.OutOfMemoryError:
         raise
     except RuntimeError as error:
+        wide = float_dtype(job.model) == torch.float64 and "ouble" in str(error)
+        if wide and inputs.dtype == torch.float32:
+            raise ValueError(
+                "`x` must have a dtype that `model` takes, whose parameters are float64, got "
+                f"float32; use x.astype(np.float64) or x.double() ({error})"
+            ) from error
         if not cure:
             raise
         shape = tuple(job.x.shape)

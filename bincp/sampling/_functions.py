@@ -110,7 +110,8 @@ def sample_scores(
     ValueError
         If an argument has a wrong value, shape or dtype (labels out of range, equal ids in the
         calibration phase, inputs of 16 bits, ``first_draw + n_samples`` of 2**31 or more, an image
-        without a batch axis), or the model returns a wrong shape or a NaN.
+        without a batch axis), or the model returns a wrong shape or a NaN, or normalises over the
+        rows of a batch.
 
     Notes
     -----

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from bincp._models._outputs import logits_in
-from bincp._utils.arrays import ArrayLike, as_counts
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, on_host
 from bincp._utils.validation import check_flag, check_integer
 from bincp.noise._graph import (
     FIELD,
@@ -35,6 +35,7 @@ _EDGE_BYTES = 16
 _BATCH_NODES = 2**18  # expected nodes of a batch
 _NUMBER_SECONDS = 3e-8  # for one random number of 128 bits
 _EQUAL_LOGITS = 1e-4
+_EQUAL_PART = 1e-2  # of the largest logit, where all are small
 
 
 class Graph:
@@ -170,7 +171,9 @@ class Graph:
             if getattr(data, name, None) is not None:
                 raise TypeError(f"`data` must have edges without {name}: edges are there or not")
         attributes = read_rows("attributes", data.x, square=False)
-        edges = np.asarray(torch.as_tensor(data.edge_index).cpu())
+        edges = as_array("edge_index", on_host("edge_index", data.edge_index))
+        if edges.size == 0 and isinstance(data.edge_index, list | tuple):
+            edges = edges.astype(np.int64)  # empty lists have no dtype of their own
         if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
             raise TypeError(
                 f"`edge_index` must be integers (2, E), got {edges.dtype} of shape {edges.shape}"
@@ -225,7 +228,8 @@ class Graph:
             One noisy graph in each draw for all nodes, in place of noise of their own. In the
             calibration this makes the draws of different points dependent, and the rule must have
             ``correction="shared-draws"`` (or "clopper-pearson"). For test nodes it is free: each
-            keeps its guarantee, and their errors are correlated.
+            keeps its guarantee, and their errors are correlated. Such a graph has no id: calls of
+            one seed and phase share it for equal numbers of draws, whatever `indices`.
 
         Returns
         -------
@@ -510,8 +514,11 @@ class GraphInputs:
         field = self.draw(first, zero).to(device).logits(model)
         made = self._draw(first, target, Extent(WHOLE))
         whole = self._as_batch(made, zero).to(device).logits(model)
-        apart = float((field - whole).abs().max())
-        if not apart <= _EQUAL_LOGITS:
+        # Equal infinities have no difference; NaN is refused later, as NaN.
+        same = (field == whole) | (field.isnan() & whole.isnan())
+        apart = float((field - whole).abs().masked_fill(same, 0).max())
+        largest = float(whole.abs().masked_fill(~whole.isfinite(), 0).max())
+        if not apart <= min(_EQUAL_LOGITS, _EQUAL_PART * largest):
             raise ValueError(
                 f"`model` must give a node equal logits on its field of {self.nodes.hops} hops and "
                 f"on the whole noisy graph, got some that differ by {apart:.3g}: ask for as many "

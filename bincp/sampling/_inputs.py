@@ -82,6 +82,7 @@ def pieces(
     if isinstance(x, torch.Tensor | np.ndarray):
         if key is not None:
             raise TypeError(f"`key` must be None with an array of inputs, got {key!r}")
+        check_dense(x)
         return _cut(x, labels, max(x.shape[0], 1) if whole and x.ndim else size, kind)
     if isinstance(x, Nodes):
         if key is not None:
@@ -89,11 +90,11 @@ def pieces(
         return iter([Piece(x, labels)])
     if isinstance(x, Graph):
         raise TypeError("`x` must be nodes of a Graph, graph.nodes(nodes, hops=...), got the Graph")
+    source = source_of(x)
     if labels is not None:
         raise TypeError(
             f"labels must be given with an array of inputs only, got them with {type(x).__name__}"
         )
-    source = source_of(x)
     if is_map_style(source):
         return _same_kind(_stacked(source, key, size, kind))
     return batches_of(source, key, kind)
@@ -242,7 +243,6 @@ def check_shape(shape: tuple[int, ...], known: tuple[int, ...], whose: str) -> N
 
 
 def _cut(x: Any, labels: ArrayLike | None, size: int, kind: LabelKind) -> Iterator[Piece]:
-    check_dense(x)
     name = kind.name
     y = None if labels is None else kind.array(name, labels, 0)
     if y is not None and (x.ndim == 0 or y.shape != (len(x),)):
@@ -327,10 +327,12 @@ def _check_one_each(y: npt.NDArray[Any], inputs: Any, number: int) -> None:
 
 def _stacked(dataset: Any, key: Key, size: int, kind: LabelKind) -> Iterator[Piece]:
     """Read a dataset some items at a time."""
+    labelled = False
     for first in range(0, len(dataset), size):
         items = [item_of(dataset, i, key) for i in range(first, min(first + size, len(dataset)))]
-        check_same_items(items, first)
-        labelled = items[0][1] is not None
+        if first == 0:
+            labelled = items[0][1] is not None
+        check_same_items(items, first, labelled)
         inputs = np.stack([one for one, _ in items])
         yield Piece(inputs, item_labels(items, first, kind) if labelled else None)
 
@@ -353,16 +355,16 @@ def item_of(dataset: Any, i: int, key: Key) -> tuple[Any, Any]:
     return host_inputs(one), label
 
 
-def check_same_items(items: list[tuple[Any, Any]], first: int) -> None:
-    """Refuse items of several shapes or dtypes, or of which only some have labels."""
-    usual, usual_label = items[0]
+def check_same_items(items: list[tuple[Any, Any]], first: int, labelled: bool) -> None:
+    """Refuse items of several shapes or dtypes, or that have labels where others have none."""
+    usual = items[0][0]
     for i, (one, label) in enumerate(items, first):
         if (one.shape, one.dtype) != (usual.shape, usual.dtype):
             raise ValueError(
                 f"`x` must yield inputs of one shape and dtype, got {one.shape}, {one.dtype} at "
                 f"position {i} after {usual.shape}, {usual.dtype}"
             )
-        if (label is None) != (usual_label is None):
+        if (label is not None) != labelled:
             raise ValueError(f"`x` must yield labels for all inputs or none, got both by {i}")
 
 

@@ -7,10 +7,11 @@ from typing import Any, Self, TypeAlias, TypeGuard
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from bincp._core._noise import MAX_ID
 from bincp._models import ModelLike, as_model
-from bincp._utils.arrays import ArrayLike, as_array, as_counts, is_tensor, where
+from bincp._utils.arrays import ArrayLike, as_array, as_counts, on_host, where
 from bincp._utils.progress import check_progress
 from bincp._utils.validation import MAX_COUNT, check_integer
 from bincp.noise import _keys
@@ -20,6 +21,8 @@ from bincp.noise._samplers import Sampler, check_inputs, sampler_of
 from bincp.sampling._graphs import GraphInputs, Nodes, check_graph_ids
 from bincp.sampling._scoring import Score, Scoring, scoring_of
 from bincp.smoothing import GraphFlip
+
+_MOST = np.iinfo(np.int64).max
 
 Inputs: TypeAlias = Any
 """Checked inputs: an array of the host, a tensor where the noise is drawn, or nodes of a graph."""
@@ -137,6 +140,7 @@ class Job:
             ids = _keys.check_indices(on_host("indices", indices), len(inputs), phase)
         first = _keys.check_first_draw(first_draw, n_samples)
         _check_dtypes(model, inputs)
+        _check_rows_apart(model, options.batch_size)
         if isinstance(model, torch.nn.Module) and options.device is not None:
             model.to(options.device)
         return cls(
@@ -154,7 +158,7 @@ class Job:
             device=place,
             progress=options.progress,
             n_threads=options.n_threads,
-            narrow=_narrow_dtype(model),
+            narrow=narrow_dtype(model),
             start=start,
         )
 
@@ -258,23 +262,36 @@ def _is_at(place: torch.device, x: object) -> TypeGuard[torch.Tensor]:
 
 def _check_dtypes(model: Model, inputs: Inputs) -> None:
     """Refuse float64 inputs of a float32 module here: torch names neither."""
-    if _float_dtype(model) == torch.float32 and is_wide(inputs):
+    if float_dtype(model) == torch.float32 and is_wide(inputs):
         raise ValueError(
             "`x` must have the dtype of the model's parameters, float32, got float64; "
             "use x.astype(np.float32) or x.float()"
         )
 
 
-def _float_dtype(model: Model) -> torch.dtype | None:
+def _check_rows_apart(model: Model, batch_size: int) -> None:
+    """Refuse layers that normalise over the batch: a score would depend on other rows of noise."""
+    if batch_size == 1 or not isinstance(model, torch.nn.Module):
+        return
+    for name, layer in model.named_modules():
+        if isinstance(layer, _BatchNorm) and layer.running_mean is None:
+            raise ValueError(
+                "`model` must treat the rows of a batch independently of each other, got "
+                f"{type(layer).__name__} {name!r} without running statistics, which takes those of "
+                "the batch; batch_size=1 keeps rows apart"
+            )
+
+
+def float_dtype(model: Model) -> torch.dtype | None:
     """Return the dtype of the first parameter of a module that is a floating-point number."""
     if not isinstance(model, torch.nn.Module):
         return None
     return next((one.dtype for one in model.parameters() if one.is_floating_point()), None)
 
 
-def _narrow_dtype(model: Model) -> torch.dtype | None:
+def narrow_dtype(model: Model) -> torch.dtype | None:
     """Return the dtype of a module of 16 bits: the noise is drawn in 32 bits, and rounded to it."""
-    dtype = _float_dtype(model)
+    dtype = float_dtype(model)
     return dtype if dtype in (torch.float16, torch.bfloat16) else None
 
 
@@ -288,20 +305,15 @@ def integers(name: str, value: ArrayLike) -> IntArray:
     array = as_array(name, on_host(name, value))
     if array.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be integers, got dtype {array.dtype}")
+    if array.dtype.kind == "u" and array.size and array.max() > _MOST:
+        raise ValueError(f"`{name}` must be below 2**63, got {array.max()}")
     return array.astype(np.int64)
 
 
-def on_host(name: str, value: Any) -> Any:
-    """Return a tensor of any device on the CPU, without its gradients, and others as they are."""
-    if not is_tensor(value):
-        return value
-    if value.device.type == "meta":
-        raise ValueError(f"`{name}` must hold data, got a tensor on the device 'meta'")
-    return value.detach().cpu()
-
-
 def check_dense(x: object) -> None:
-    """Refuse sparse tensors, which cannot be cut."""
+    """Refuse sparse and nested tensors, which cannot be cut."""
+    if isinstance(x, torch.Tensor) and x.is_nested:
+        raise TypeError("`x` must be a dense tensor, got a nested one, whose inputs have no shape")
     if isinstance(x, torch.Tensor) and x.layout != torch.strided:
         raise TypeError(f"`x` must be a dense tensor, got {x.layout}; use x.to_dense()")
 

@@ -2,9 +2,10 @@
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,7 +17,11 @@ class _Use:
 
     module: torch.nn.Module
     mode: bool | None  # None: it has none, as a frozen script module
-    runs: int = 0
+    runs: Counter[int] = field(default_factory=Counter)  # of each thread
+
+    def restore(self) -> None:
+        if self.mode is not None:
+            self.module.training = self.mode
 
 
 _uses: dict[int, _Use] = {}
@@ -27,6 +32,11 @@ _lock = threading.RLock()
 def _after_fork() -> None:
     global _lock
     _lock = threading.RLock()  # another thread may have held it, which does not live here
+    own = threading.get_ident()
+    for key, use in list(_uses.items()):
+        use.runs = Counter({own: use.runs[own]})
+        if not use.runs[own]:  # the run of a thread that does not live here, either
+            _uses.pop(key).restore()
 
 
 if hasattr(os, "register_at_fork"):
@@ -44,7 +54,7 @@ def evaluation_mode(model: Any) -> Iterator[None]:
     with _lock:
         for module in modules:
             mode = getattr(module, "training", None)
-            _uses.setdefault(id(module), _Use(module, mode)).runs += 1
+            _uses.setdefault(id(module), _Use(module, mode)).runs[threading.get_ident()] += 1
     try:
         with _lock:
             _set_evaluation(modules)
@@ -68,8 +78,6 @@ def _set_evaluation(modules: list[torch.nn.Module]) -> None:
 
 def _leave(module: torch.nn.Module) -> None:
     use = _uses[id(module)]
-    use.runs -= 1
-    if use.runs == 0:
-        del _uses[id(module)]
-        if use.mode is not None:
-            module.training = use.mode
+    use.runs[threading.get_ident()] -= 1
+    if not use.runs.total():
+        _uses.pop(id(module)).restore()

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bincp._utils.arrays import as_array, on_host
+
 
 class NormalizedModel(torch.nn.Module):
     """A model of normalised inputs as a model of raw inputs: ``model((x - mean) / std)``.
@@ -25,6 +27,8 @@ class NormalizedModel(torch.nn.Module):
 
     Raises
     ------
+    TypeError
+        If `model` is no module, or `mean` or `std` are no real numbers.
     ValueError
         If `mean` or `std` is not finite, `std` not positive, or their lengths differ.
 
@@ -51,6 +55,8 @@ class NormalizedModel(torch.nn.Module):
         mean: float | Sequence[float],
         std: float | Sequence[float],
     ) -> None:
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(f"`model` must be a torch.nn.Module, got {type(model).__name__}")
         super().__init__()
         self._scales = _channel_numbers("std", std)
         means = _channel_numbers("mean", mean)
@@ -89,7 +95,10 @@ class NormalizedModel(torch.nn.Module):
 
 
 def _channel_numbers(name: str, value: float | Sequence[float]) -> npt.NDArray[np.float64]:
-    numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    given = as_array(name, on_host(name, value))
+    if given.dtype.kind not in "fiu":
+        raise TypeError(f"`{name}` must be real numbers, got dtype {given.dtype}")
+    numbers = np.array(np.atleast_1d(given), np.float64)
     if numbers.ndim != 1 or numbers.size == 0 or not np.isfinite(numbers).all():
         raise ValueError(f"`{name}` must be a finite number or one for each channel, got {value!r}")
     return numbers

@@ -63,7 +63,7 @@ class Predictor(RuleOwner):
         **options: Any,
     ) -> None:
         self.model = model
-        self._compared: Any = None  # the model that the rule was compared with, or calibrated on
+        self._compared: Any = None  # a model, and what a rule that it fits was made with
         self._smoothing, self._ball = smoothing, ball
         self._certificate = certify(smoothing, ball)
         self._options = Options.checked(score=score, seed=0, **options)
@@ -113,7 +113,12 @@ class Predictor(RuleOwner):
         """Refuse a rule that was calibrated with something else than this object has."""
         model = self.model
         check_same(known, self._content(), f"the {self._who.noun}")
-        self._compared = model
+        self._compared = model, known
+
+    def _is_compared(self, known: dict[str, Any]) -> bool:
+        """Say if nobody has changed the model or calibrated the rule since they were compared."""
+        model, seen = self._compared or (None, None)
+        return self.model is model and seen == known
 
     def _content(self) -> dict[str, Any]:
         """Return what is known of the scores before any input is."""
@@ -132,7 +137,7 @@ class Predictor(RuleOwner):
             raise NotCalibratedError("call calibrate() before predict()")
         check_fitted(rule)
         known = provenance_of(rule)
-        if known is not None and self.model is not self._compared:
+        if known is not None and not self._is_compared(known):
             self._compare(known)
         return rule, known
 
@@ -182,8 +187,7 @@ class Predictor(RuleOwner):
         if with_seed:
             if self._seeds.seed is None:
                 raise ValueError(f"`with_seed` must be False for a {noun} without a seed")
-            next_ids = self._seeds.next_id("calibration"), self._seeds.next_id("test")
-            seed = self._seeds.seed, max(next_ids)
+            seed = self._seeds.seed, self._seeds.free
         saved = Saved.of(rule, self._content(), seed, self._who)
         saved.write(path, self._probe(saved))
 
@@ -282,7 +286,7 @@ class Predictor(RuleOwner):
                 if _is_shared(job):
                     if given is not None:
                         call.take(phase, n)  # given ids give it no other noise
-                    _check_shared_noise(call)
+                    _check_shared_noise(call, shown=start > 0 and not whole)
                 yield job, labels
                 start += n
             if given is not None:
@@ -311,12 +315,17 @@ def _is_shared(job: Job) -> bool:
     return isinstance(job.x, GraphInputs) and job.x.shared and job.phase == "test"
 
 
-def _check_shared_noise(call: Call) -> None:
-    """Refuse a second call that would draw the noisy graph of a first one again."""
+def _check_shared_noise(call: Call, *, shown: bool) -> None:
+    """Refuse to draw the noisy graph of a call again where answers have shown it."""
     if call.follows_another:
         raise ValueError(
             "one noisy graph for all test nodes has the noise of its seed alone, and a call before "
             "this one has shown it: call reseed(), or make the classifier without `seed`"
+        )
+    if shown:
+        raise ValueError(
+            "one noisy graph for all test nodes has the noise of its call alone, and a batch "
+            "before this one has shown it: give all nodes in one batch, or noise of their own"
         )
 
 

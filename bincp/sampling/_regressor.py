@@ -9,16 +9,22 @@ import numpy.typing as npt
 import torch
 
 from bincp._models import ModelLike, as_regressor
-from bincp._utils.arrays import ArrayLike
+from bincp._utils.arrays import ArrayLike, on_host
 from bincp._utils.validation import check_flag
 from bincp.balls import Ball
 from bincp.calibration import BinCP
 from bincp.regression import IntervalSets, conformity_scores, predict_sets
 from bincp.regression._prediction import check_settings, fitted
-from bincp.regression._scores import IntervalScore, as_doubles, as_labels, score_of
+from bincp.regression._scores import (
+    IntervalScore,
+    as_doubles,
+    as_labels,
+    is_no_spread,
+    score_of,
+)
 from bincp.sampling import _engine
 from bincp.sampling._inputs import Key, LabelKind
-from bincp.sampling._jobs import Job, on_host
+from bincp.sampling._jobs import Job
 from bincp.sampling._predictor import Predictor
 from bincp.sampling._rules import Rule, RuleSettings, SampledScores, calibrate, is_calibrated
 from bincp.sampling._saved import Saved, Who
@@ -116,7 +122,7 @@ class RobustRegressor(Predictor):
     the dtype of its predictions, and the shape and the range of the inputs with the rule
     (`BinCP.provenance_`). A rule that was calibrated with others is refused, by name, where it is
     given and in `predict`. A fingerprint is that of the weights and the structure of a torch
-    module; it does not see code and plain attributes.
+    module; of eager modules it does not see code and plain attributes.
 
     *Threads.* Several threads may call `predict` on one object at once, and get different ids. A
     rule may be calibrated meanwhile: each call of `predict` keeps to the rule that it found at its
@@ -289,7 +295,7 @@ class RobustRegressor(Predictor):
             content |= {**seen, "output_dtype": dtype}
         points = SampledScores(np.concatenate(scores), None, None, content)
         calibrate(self.rule, points, self.n_test_samples, self._options.n_threads)
-        self._compared = model
+        self._compared = model, points.provenance()
         return self
 
     def predict(
@@ -487,6 +493,8 @@ class RobustRegressor(Predictor):
                 f"`model` must give predictions of dtype {dtype} as {when}, "
                 f"got {columns.dtype.name}"
             )
+        if "spread" in self._score.numbers:
+            _check_spreads(job, columns[:, 1])
         return columns[:, 0] if columns.shape[1] == 1 else columns
 
 
@@ -503,4 +511,14 @@ def _check_numbers(score: IntervalScore, got: int) -> None:
         raise ValueError(
             f"`model` must return {len(score.numbers)} numbers an input for the score "
             f"{score.name!r} ({', '.join(score.numbers)}), got {got}"
+        )
+
+
+def _check_spreads(job: Job, spreads: Predictions) -> None:
+    bad = is_no_spread(spreads)
+    if bad.any():
+        row, draw = np.argwhere(bad)[0].tolist()
+        raise ValueError(
+            f"`model` must give spreads that are positive and finite, got {spreads[row, draw]} for "
+            f"{job.named(row)}, draw {job.first_draw + draw}"
         )

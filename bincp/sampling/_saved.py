@@ -118,7 +118,7 @@ class Saved:
             raise ValueError(f"{path}: damaged, it holds no rule of a {who.noun}")
         try:
             _check_provenance(rule.provenance)
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"{path}: damaged, {error}") from None
         if certificate is None or "smoothing" not in rule.certificate:
             raise ValueError(
@@ -136,7 +136,7 @@ class Saved:
         try:
             check_keys(content, _FIELDS)
             seed, answers = _seed_in(content), _answers_in(content)
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"{path}: damaged, {error}") from None
         return cls._of_document(str(path), who, content["rule"], seed, answers)
 
@@ -197,8 +197,7 @@ class Saved:
             return given
         if given is not None or score_id is not None:
             raise TypeError(f"`score` must not be given where the file names it, got {given!r}")
-        values = {name: _number(value) for name, value in content.items() if name != "name"}
-        return content["name"], values
+        return content["name"], _parameters(content)
 
     def new_rule(self, model: dict[str, Any] | None = None) -> BinCP | MondrianBinCP:
         """Return a calibrated object, which knows another model if one is given."""
@@ -223,10 +222,11 @@ class Saved:
     def seed_for(self, seed: int | None, first_id: int | None) -> tuple[int | None, int]:
         """Return the seed and the first id of a loaded classifier, which must be said."""
         if first_id is None:
-            if self.seed is not None and seed is None:
+            if self.seed is not None and seed in (None, self.seed[0]):
+                got = "neither" if seed is None else "this seed= alone"
                 raise ValueError(
                     f"{self.path} holds a seed: give first_id= beyond all ids in use (at least "
-                    f"{self.seed[1]}) to go on with it, or another seed=, got neither"
+                    f"{self.seed[1]}) to go on with it, or another seed=, got {got}"
                 )
             return seed, 0
         if seed is None and self.seed is None:
@@ -297,7 +297,14 @@ def _check_provenance(known: dict[str, Any]) -> None:
         raise TypeError(f"`model`: {model!r} is not named by texts")
     if not isinstance(score, dict) or not isinstance(score.get("id", score.get("name")), str):
         raise TypeError(f"`score`: {score!r} names no score")
+    if "id" not in score:
+        _parameters(score)
 
 
-def _number(value: Any) -> Any:
-    return float.fromhex(value) if isinstance(value, str) else value
+def _parameters(score: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a score that has a name."""
+    given = {name: value for name, value in score.items() if name != "name"}
+    return {
+        name: float.fromhex(value) if isinstance(value, str) else value
+        for name, value in given.items()
+    }

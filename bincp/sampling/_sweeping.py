@@ -21,8 +21,9 @@ from bincp.calibration._sweep import (
     several,
 )
 from bincp.certificates import certify
-from bincp.noise._keys import IntArray, check_seed
+from bincp.noise._keys import IntArray, check_first_draw, check_seed
 from bincp.sampling import _engine
+from bincp.sampling._graphs import GraphInputs
 from bincp.sampling._jobs import Job, Options
 from bincp.sampling._predictor import Predictor
 
@@ -90,8 +91,9 @@ class Sweeping(Predictor):
         -----
         The notes of `bincp.sweep` say what the rows may be used for. All noise is of the phase
         "tuning", so that `calibrate` and `predict` never meet it, and each input has its own; two
-        sweeps with one given seed share it. Test inputs are sampled and decided block by block, so
-        that their scores need not fit into memory together. Each takes all m' draws.
+        sweeps with one given seed share it. Calibration and test nodes share no noisy graph, also
+        where each part has one for all its nodes. Test inputs are sampled and decided block by
+        block, so that their scores need not fit into memory together. Each takes all m' draws.
 
         Examples
         --------
@@ -124,6 +126,9 @@ class Sweeping(Predictor):
         tests, n_tests = None, 0
         if x_test is not None:
             ahead = self._sweep_job(x_test, self.n_test_samples, len(job.x), drawn, chosen)
+            if _share_noise(job) or _share_noise(ahead):  # which has no id
+                first = check_first_draw(job.n_samples, ahead.n_samples)
+                ahead = replace(ahead, first_draw=first)
             labels = checked_labels("y_test", y_test, (len(ahead.x), n_classes))
             tests, n_tests = _decisions(ahead, rules, labels, n_classes), len(ahead.x)
         return measured(
@@ -151,6 +156,10 @@ class Sweeping(Predictor):
                     f"shape {tuple(job.x.shape)}"
                 )
         return replace(job, ids=np.arange(first_id, first_id + len(job.x)))
+
+
+def _share_noise(job: Job) -> bool:
+    return isinstance(job.x, GraphInputs) and job.x.shared
 
 
 def _decisions(

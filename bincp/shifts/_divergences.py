@@ -173,7 +173,7 @@ def _last(beyond: Callable[[Fraction], bool], far: Fraction, near: Fraction) -> 
 
 
 def _is_beyond(q: Fraction, p: Fraction, rho: Fraction) -> bool:
-    """Whether kl(q, p) is certain to be at least rho; q and p differ and p is inside (0, 1)."""
+    """Whether kl(q, p) is certain to be at least rho; q and p differ, both inside (0, 1)."""
     with localcontext(_DIGITS):
         parts = [_part(a, b) for a, b in ((q, p), (1 - q, 1 - p))]
         bound = Decimal(rho.numerator) / Decimal(rho.denominator)
@@ -181,9 +181,7 @@ def _is_beyond(q: Fraction, p: Fraction, rho: Fraction) -> bool:
 
 
 def _part(a: Fraction, b: Fraction) -> Decimal:
-    """Return a log(a / b)."""
-    if a == 0:
-        return Decimal(0)
+    """Return a log(a / b), for a > 0."""
     ratio = a / b
     share = Decimal(a.numerator) / Decimal(a.denominator)
     return share * (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()

@@ -159,7 +159,7 @@ static void put_in_order(const double *values, const uint32_t *order, size_t m, 
     for (size_t i = 0; i < m; ++i) {
         const size_t place = order == NULL ? i : read_uint32(order + i);
         if (place < m) {
-            out[place] = values[i];
+            out[place] = values[i] + 0.0; /* 0 for -0 */
         }
     }
 }

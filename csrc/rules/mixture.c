@@ -89,6 +89,14 @@ static size_t highest(const double *u, const double *v, size_t n, double slope)
     return best;
 }
 
+/* The slope from one point to another, 0 where the other is not to the right. It is finite, so that
+ * its product with 0 is. */
+static double slope_between(double left_u, double left_v, double right_u, double right_v)
+{
+    const double slope = right_u > left_u ? (right_v - left_v) / (right_u - left_u) : 0.0;
+    return slope > DBL_MAX ? DBL_MAX : slope;
+}
+
 /* The envelope of n points with u non-increasing, and of (1, 1). */
 static bincp_envelope envelope(const double *u, const double *v, size_t n, double x)
 {
@@ -96,10 +104,11 @@ static bincp_envelope envelope(const double *u, const double *v, size_t n, doubl
     double left_u = u[n - 1], left_v = v[n - 1];
     double slope = 0.0, height = 0.0;
     for (int pass = 0; pass < MOST_PASSES; ++pass) {
-        slope = right_u > left_u ? (right_v - left_v) / (right_u - left_u) : 0.0;
+        slope = slope_between(left_u, left_v, right_u, right_v);
         const size_t i = highest(u, v, n, slope);
         height = v[i] - slope * u[i];
-        if (!(height - (left_v - slope * left_u) > NEGLIGIBLE)) { /* also for NaN */
+        const int is_above = height - (left_v - slope * left_u) > NEGLIGIBLE; /* not for NaN */
+        if (!is_above || u[i] == right_u) { /* the end itself is above where no slope is steep enough */
             break;
         }
         if (u[i] <= x) {

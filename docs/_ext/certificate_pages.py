@@ -8,6 +8,7 @@ model, says `Certificate.describe`. A registered pair without an example fails t
 import inspect
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sphinx.errors import ExtensionError
 
 import bincp
 from bincp import balls, smoothing
+from bincp._utils.drawing import COLOURS
 from bincp.certificates import _registry
 from bincp.certificates._certificate import facts_of
 
@@ -184,11 +186,11 @@ def _draw(path: Path, certificates: list[bincp.Certificate]) -> None:
     p = np.linspace(0, 1, 501)
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     axes = figure.subplots()
-    axes.plot(p, p, color="0.6", linewidth=1, linestyle=":", label="no attack")
-    for number, certificate in enumerate(certificates):
+    axes.plot(p, p, color="0.5", linewidth=1, linestyle=":", label="no attack")
+    for certificate, colour in zip(certificates, cycle(COLOURS), strict=False):
         label = _written(certificate.describe()["ball"])
-        axes.plot(p, certificate.lower(p), color=f"C{number}", label=label)
-        axes.plot(p, certificate.upper(p), color=f"C{number}", linestyle="--")
+        axes.plot(p, certificate.lower(p), color=colour, label=label)
+        axes.plot(p, certificate.upper(p), color=colour, linestyle="--")
     axes.set(xlabel="p at the clean input", ylabel="p in the ball", xlim=(0, 1), ylim=(0, 1))
     axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1), borderaxespad=0, frameon=False)
     with rc_context({"svg.hashsalt": "bincp"}):  # the same file in each build

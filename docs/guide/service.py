@@ -51,8 +51,11 @@ class Calibration:
     @classmethod
     def load(cls, path: Path, model: Any) -> "Calibration":
         """Read a file; one of another model, or a damaged one, is an error."""
-        classifier = RobustClassifier.load(path, model)
-        return cls(classifier, hashlib.sha256(path.read_bytes()).hexdigest())
+        while True:  # the file may be replaced meanwhile
+            content = path.read_bytes()
+            classifier = RobustClassifier.load(path, model)
+            if path.read_bytes() == content:
+                return cls(classifier, hashlib.sha256(content).hexdigest())
 
     def checked(self, x: list[float]) -> Any:
         """Return an input as an array, or refuse it before it joins a batch."""
@@ -122,11 +125,11 @@ class Service:
         try:
             sets = await asyncio.to_thread(self.predict, batch)
         except Exception as error:  # whatever it is, it belongs to a request
-            if len(batch) == 1:
+            if len(batch) > 1:
+                for request in batch:
+                    await self.answer([request])
+            elif not batch[0].answer.cancelled():
                 batch[0].answer.set_exception(error)
-                return
-            for request in batch:
-                await self.answer([request])
             return
         for request, labels in zip(batch, sets, strict=True):
             if not request.answer.cancelled():

@@ -336,6 +336,54 @@ static void check_repeats(bincp_score_type type)
     free(threshold);
 }
 
+/* Four axes with gaps between them, so that none is the continuation of another. */
+static void check_axes(bincp_score_type type)
+{
+    enum { AXES = 4, M = 3, LONGEST = 4 };
+    const ptrdiff_t size = SIZES[type], shape[AXES] = {2, 3, LONGEST, 2}, zeros[AXES] = {0};
+    ptrdiff_t strides[AXES], count_strides[AXES], rows = 1, step = size * (M + 1);
+    for (int axis = AXES - 1; axis >= 0; axis--) {
+        strides[axis] = step;
+        count_strides[axis] = 4 * rows;
+        step = (shape[axis] + 1) * step;
+        rows *= shape[axis];
+    }
+    char *scores = allocate(step), *threshold = allocate(size);
+    for (ptrdiff_t i = 0; i < step / size; i++)
+        store_random(type, scores + i * size);
+    store_random(type, threshold);
+    int32_t *counts = allocate(4 * rows);
+    const bincp_count_task task = {
+        .type = type,
+        .n_axes = AXES,
+        .shape = shape,
+        .n_samples = M,
+        .scores = scores,
+        .score_strides = strides,
+        .sample_stride = size,
+        .thresholds = threshold,
+        .threshold_strides = zeros,
+    };
+    CHECK(bincp_count(&task, counts, count_strides) == 0);
+    long wrong = 0;
+    for (ptrdiff_t row = 0; row < rows; row++) {
+        const char *first = scores;
+        ptrdiff_t rest = row;
+        for (int axis = AXES - 1; axis >= 0; axis--) {
+            first += rest % shape[axis] * strides[axis];
+            rest /= shape[axis];
+        }
+        int32_t count = 0;
+        for (ptrdiff_t k = 0; k < M; k++)
+            count += load(type, first + k * size) >= load(type, threshold);
+        wrong += counts[row] != count;
+    }
+    CHECK(wrong == 0);
+    free(scores);
+    free(threshold);
+    free(counts);
+}
+
 int main(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -350,6 +398,7 @@ int main(void)
         check_long(type);
         check_layouts(type);
         check_repeats(type);
+        check_axes(type);
     }
     return report("count");
 }

@@ -1,4 +1,6 @@
-/* exp, log and their kin beyond the numbers that the kernels ask for, for the sanitizers. */
+/* exp, log and their kin beyond the numbers that the kernels ask for, and sums of two doubles, for the
+ * sanitizers. */
+#include "numerics/double_double.h"
 #include "numerics/functions.h"
 
 #include <float.h>
@@ -6,8 +8,23 @@
 
 #include "check.h"
 
+static int is_pair(pair value, double hi, double lo)
+{
+    return value.hi == hi && value.lo == lo;
+}
+
+static void test_pairs(void)
+{
+    const pair one = {1.0, 0x1p-60}, square = {1.0, 0x1p-59}; /* up to 2^-120 */
+    CHECK(is_pair(dd_mul(one, one), 1.0, 0x1p-59) && is_pair(dd_div(square, one), 1.0, 0x1p-60));
+    CHECK(is_pair(dd_add(one, 0x1p-60), 1.0, 0x1p-59) && is_pair(dd_complement(0x1p-60), 1.0, -0x1p-60));
+    CHECK(is_pair(two_sum(0x1p-60, 1.0), 1.0, 0x1p-60) && is_pair(two_sum(1.0, 0x1p-60), 1.0, 0x1p-60));
+    CHECK(is_pair(fast_two_sum(1.0, 0x1p-60), 1.0, 0x1p-60) && dd_from(3).hi == 3.0);
+}
+
 int main(void)
 {
+    test_pairs();
     CHECK(log_of(0.0) == -INFINITY && log_of(INFINITY) == INFINITY && isnan(log_of(-1.0)));
     CHECK(isnan(log_of(NAN)) && log_of(1.0) == 0.0);
     CHECK(log1p_of(-1.0) == -INFINITY && log1p_of(INFINITY) == INFINITY && isnan(log1p_of(-2.0)));

@@ -199,6 +199,9 @@ static void test_ends(void)
     CHECK(bincp_corner_envelope(first, never, 2, 0.1).value == 0.1); /* with (1, 1) */
     CHECK(bincp_corner_envelope(first, all, 2, 0.1).value == 1.0);
     CHECK(bincp_point_envelope(all, all, 2, 0.1).value >= 1.0);
+    const double steep[] = {5e-324, 0.0}, high[] = {0.9, 0.0}; /* a chord that no double is as steep as */
+    CHECK(bincp_point_envelope(steep, high, 1, 0.0).value >= 0.0);
+    CHECK(bincp_point_envelope(steep, high, 1, 0.0).value <= 0.9);
 }
 
 /* What is no probability has no value. */

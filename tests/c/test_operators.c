@@ -161,6 +161,32 @@ static void test_empty_and_single_regions(void)
     free(storage);
 }
 
+static void test_regions_at_the_ends(void)
+{
+    double *storage = doubles(bincp_regions_size(3));
+    /* Two regions that cost nothing, and one that costs less than the error of the masses. */
+    static const double clean[] = {0.25, 0.25, 0.5}, free_ones[] = {0.0, 0.0, 1.0};
+    bincp_regions regions = make(clean, free_ones, 3, 0.0, 0.0, storage);
+    CHECK(bincp_regions_upper(&regions, 0.0) >= 0.5 && bincp_regions_upper(&regions, 0.0) < 0.51);
+    static const double cheap_ones[] = {0.0, TRUE_MIN, 1.0};
+    regions = make(clean, cheap_ones, 3, 0.0, 2.0 * TRUE_MIN, storage);
+    CHECK(bincp_regions_upper(&regions, 0.0) >= 0.25 && bincp_regions_upper(&regions, 0.0) < 0.26);
+    CHECK(bincp_regions_upper(&regions, TRUE_MIN) >= 0.5);
+    /* A ratio beyond all doubles */
+    static const double steep[] = {0.0, 1e-310, 1.0};
+    regions = make(clean, steep, 3, 0.0, 0.0, storage);
+    CHECK(bincp_regions_upper(&regions, 5e-311) >= 0.375);
+    CHECK(!signbit(bincp_regions_lower(&regions, -0.0)) && !signbit(bincp_regions_upper(&regions, -0.0)));
+    const double p[] = {-0.0, 0.5, -0.0};
+    double out[3], workspace[100];
+    bincp_regions_lower_fill(&regions, p, 3, out);
+    CHECK(out[0] == 0.0 && !signbit(out[0]) && !signbit(out[2]));
+    CHECK(bincp_sparse_grid_workspace(0, 0, 3) <= LENGTH(workspace));
+    bincp_sparse_grid(0, 0, 0.1, 0.1, p, NULL, 3, out, workspace);
+    CHECK(out[0] == 0.0 && !signbit(out[0]) && out[1] == 0.5);
+    free(storage);
+}
+
 static void check_sparse(size_t a, size_t d, double p_plus, double p_minus)
 {
     const size_t n = a + d + 1;
@@ -512,6 +538,12 @@ static double beyond(double p, const void *params)
     return p + *(const double *)params;
 }
 
+static double without_end(double p, const void *params)
+{
+    (void)params;
+    return p < 1.0 ? 0.5 * p : NAN;
+}
+
 /* What an operator from outside returns is not taken for a bound where it is none. */
 static void test_bounds_that_are_none(void)
 {
@@ -529,6 +561,7 @@ static void test_bounds_that_are_none(void)
     const double shift = 0.5, nothing = NAN;
     CHECK(isnan(bincp_generalised_inverse(beyond, &nothing, 0.5)));
     CHECK(isnan(bincp_generalised_inverse(charge.of.lower, &two, NAN)));
+    CHECK(isnan(bincp_generalised_inverse(without_end, NULL, 0.25)));
     CHECK(isnan(bincp_generalised_inverse(bincp_laplace_lower, &shift, 1.5)));
     CHECK(isnan(bincp_generalised_inverse(bincp_laplace_lower, &shift, -0.5)));
 }
@@ -612,6 +645,7 @@ int main(void)
     test_shift();
     test_regions_by_hand();
     test_empty_and_single_regions();
+    test_regions_at_the_ends();
     test_sparse();
     test_sparse_by_value();
     test_fill();

@@ -71,6 +71,18 @@ static void test_unions(void)
     CHECK(point[0] == 7.0 && same[0] == 7.0 && point[1] == INFINITY && same[1] == INFINITY);
 }
 
+/* Each row has its pieces behind those of the rows before. */
+static void test_rows(void)
+{
+    const double left[] = {0.0, 5.0, 1.0, 2.0, 3.0, 9.0}, right[] = {1.0, 6.0, 4.0, 4.0, 3.5, 9.5};
+    double starts[6], stops[6];
+    int64_t offsets[4];
+    CHECK(bincp_sweep(left, right, 3, 2, 1, starts, stops, offsets) == 5);
+    CHECK(offsets[0] == 0 && offsets[1] == 2 && offsets[2] == 3 && offsets[3] == 5);
+    CHECK(starts[0] == 0.0 && starts[1] == 5.0 && starts[2] == 1.0 && starts[3] == 3.0 && starts[4] == 9.0);
+    CHECK(stops[0] == 1.0 && stops[1] == 6.0 && stops[2] == 4.0 && stops[3] == 3.5 && stops[4] == 9.5);
+}
+
 /* Without a scale it is 1. */
 static void test_no_scale(void)
 {
@@ -93,6 +105,7 @@ int main(void)
     test_ends();
     test_sweep();
     test_unions();
+    test_rows();
     test_no_scale();
     return report("sweep");
 }

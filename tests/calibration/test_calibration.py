@@ -690,6 +690,8 @@ def test_exact_calibration_warns_too():
         ({"correction": None}, ValueError, "`correction` must be one of"),
         ({"union": "none"}, ValueError, "`union` must be one of .* got 'none'"),
         ({"union": ["ghost"]}, ValueError, "`union` must be one of"),
+        ({"passes": "few", "correction": "mixture"}, ValueError, "`passes` must be .* got 'few'"),
+        ({"passes": "1/0", "correction": "mixture"}, ValueError, "`passes` must be .* got '1/0'"),
         ({"union": None, "correction": "mixture"}, ValueError, "`union` must be one of"),
     ],
 )

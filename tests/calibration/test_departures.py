@@ -248,6 +248,12 @@ def test_a_local_part_needs_a_scheme_that_is_known():
         bincp.BinCP(certificate, shift=shifts.LevyProkhorov(balls.L2(0.1), "0.01"))
 
 
+def test_a_local_part_has_the_dimension_of_the_attack():
+    certificate = bincp.certify(smoothing.Gaussian(0.5), balls.Linf(0.1, 4))
+    with pytest.raises(ValueError, match=r"`shift.ball` must have dim = 4 as the attack, got Linf"):
+        bincp.BinCP(certificate, shift=shifts.LevyProkhorov(balls.Linf(0.1, 3), "0.01"))
+
+
 def test_a_certificate_without_what_is_needed_is_refused_with_the_argument(monkeypatch):
     flips = shifts.LevyProkhorov(balls.Flips(1, 0), "0.01")
     with pytest.raises(bincp.CertificateError, match=r"`shift` must have a certificate: .*Flips"):
@@ -382,6 +388,25 @@ def test_every_shift_is_stored(shift, tmp_path):
     assert bincp.BinCP.load(path).shift == shift
 
 
+@pytest.mark.parametrize(
+    ("shift", "message"),
+    [
+        (type("TotalVariation", (shifts.TotalVariation,), {})("0.01"), "`shift` must be one of"),
+        (type("Mine", (shifts.TotalVariation,), {})("0.01"), "`shift` must be one of bincp.shifts"),
+        (
+            shifts.LevyProkhorov(type("L2", (balls.L2,), {})(0.0), "0.01"),
+            "`shift.ball` must be one of bincp.balls",
+        ),
+    ],
+)
+def test_a_shift_of_someone_else_is_not_stored_as_the_one_of_its_name(shift, message, tmp_path):
+    rule = calibrated(shift=shifts.TotalVariation("0.01"))
+    rule._rule = replace(rule._rule, settings=replace(rule._rule.settings, shift=shift))
+    with pytest.raises(TypeError, match=message):
+        rule.save(tmp_path / "rule.json")
+    assert not (tmp_path / "rule.json").exists()
+
+
 CHANGES = [
     {"poisoned": 25},
     {"poisoned": 0},
@@ -392,9 +417,14 @@ CHANGES = [
     {"shift": {"type": "TotalVariation"}},
     {"shift": {"type": "KL", "rho": "1/20", "more": 1}},
     {"shift": {"type": "Shift"}},
+    {"shift": {"type": "LevyProkhorov", "ball": {}, "rho": "1/50"}},
+    {"shift": {"type": "LevyProkhorov", "ball": {"type": "Ball"}, "rho": "1/50"}},
+    {"shift": {"type": "LevyProkhorov", "ball": 3, "rho": "1/50"}},
     {"shift": None},
     {"label_noise": {"kind": "rate", "size": "1/2"}},
     {"label_noise": {"kind": "rate", "size": 1}},
+    {"label_noise": {"kind": "rate", "size": "2/200"}},
+    {"label_noise": "rate"},
     {"label_noise": {"kind": "count", "size": 40}},
     {"attacked_calibration": 1},
     {"attacked_calibration": False},
@@ -447,6 +477,20 @@ def test_a_share_that_classes_do_not_have_is_refused(change, tmp_path):
     rules = bincp.MondrianBinCP(GAUSSIAN, n_classes=3, poisoned=1)
     quiet(rules.calibrate, SCORES, LABELS).save(path)
     forge(path, {**content_of(path), **change})
+    with pytest.raises(ValueError, match="damaged"):
+        bincp.MondrianBinCP.load(path)
+
+
+@pytest.mark.parametrize("classes", [slice(0, 1), slice(0, None)])
+def test_classes_with_poisoned_points_need_a_share(classes, tmp_path):
+    path = tmp_path / "rules.json"
+    rules = bincp.MondrianBinCP(GAUSSIAN, n_classes=3, poisoned=1)
+    quiet(rules.calibrate, SCORES, LABELS).save(path)
+    content = content_of(path)
+    for one in content["classes"][classes]:
+        one.pop("share_", None)
+    content.pop("share_", None)
+    forge(path, content)
     with pytest.raises(ValueError, match="damaged"):
         bincp.MondrianBinCP.load(path)
 

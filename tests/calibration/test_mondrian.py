@@ -210,7 +210,22 @@ def test_other_causes_are_named_for_one_class():
     said = str(caught[0].message)
     assert said.startswith("3 of 4 classes are in every prediction set: class 3 has 0 calibration")
     assert "9 points, or a larger alpha, would do; class 1 is, as are 1 more of them, for " in said
-    assert "scores of -inf" in said
+    assert "for at least 2 of the n = 20 calibration points have scores of -inf" in said
+
+
+def test_a_cause_that_is_no_lack_of_points_stands_alone(data):
+    true, y, _ = data
+    for scores, options, said in (
+        (true, {"tau": 9.0}, "3 of 3 classes are in every prediction set: class 0 is, as are 2 "),
+        (
+            np.where(y[:, None] == 1, -math.inf, true),
+            {},
+            "1 of 3 classes is in every prediction set: class 1 is, for too many of ",
+        ),
+    ):
+        rule = bincp.MondrianBinCP(GAUSSIAN, n_classes=3, **options)
+        with pytest.warns(bincp.TrivialSetWarning, match=f"^{said}"):
+            rule.calibrate(scores, y)
 
 
 def test_each_class_is_covered_where_one_threshold_fails_a_class():
@@ -254,6 +269,8 @@ def test_bad_input(data):
     ):
         with pytest.raises(error, match=message):
             rule.calibrate(true, labels)
+    with pytest.raises(TypeError, match=r"`labels` must be given with an array.* got None"):
+        rule.calibrate(true, None)
     with pytest.raises(ValueError, match=r"`true_scores`.*NaN"):
         rule.calibrate(true * math.nan, y)
     with pytest.raises(ValueError, match=r"`true_scores` must have shape \(n, m\)"):

@@ -11,6 +11,7 @@ from scipy import stats
 
 import bincp
 from bincp import RobustRiskControl
+from bincp.calibration._risk_threshold import _total
 from bincp.metrics import false_negative_rate
 from support import quiet
 
@@ -114,6 +115,13 @@ def test_the_warning_blames_a_p_that_was_given():
         RobustRiskControl(certificate, p=0.6, **bounds).calibrate(scores, labels)
     with pytest.warns(bincp.TrivialSetWarning, match="p = 0.1 allows no count.* no `p`"):
         RobustRiskControl(certificate, p=0.1).calibrate(scores, labels)
+    for options in ({}, bounds):
+        rule = RobustRiskControl(certificate, p=0.1, poisoned=("deletions", 2), **options)
+        with pytest.warns(bincp.TrivialSetWarning, match="p = 0.1 allows no count") as caught:
+            rule.calibrate(scores, labels)
+        better = str(caught[0].message).split("; p = ")[1].split(",")[0]
+        rule = RobustRiskControl(certificate, p=better, poisoned=("deletions", 2), **options)
+        assert rule.calibrate(scores, labels).min_count_ > 0
     with pytest.warns(bincp.TrivialSetWarning) as caught:
         RobustRiskControl(certificate, **bounds).calibrate(scores[:, :, :2], labels)
     assert "p = " not in str(caught[0].message)
@@ -156,6 +164,22 @@ def test_too_few_points_and_too_large_a_radius_warn():
             rule.calibrate(np.ones((50, 2, 2)), np.ones((50, 2), bool))
 
 
+@pytest.mark.parametrize("loss", ["false-negative-rate", "any-missed"])
+@pytest.mark.parametrize(
+    ("correction", "rho"),
+    [("mixture", "0.1"), ("none", "0.5"), ("clopper-pearson", "0.05"), ("clopper-pearson", "0.08")],
+)
+def test_a_shift_that_leaves_nothing_warns(correction, rho, loss, tmp_path):
+    """Less than eta, too: the message blamed the loss, which had to be at most -0.03."""
+    shift = bincp.shifts.TotalVariation(rho)
+    rule = RobustRiskControl(GAUSSIAN, loss=loss, correction=correction, shift=shift, eta="0.05")
+    with pytest.warns(bincp.TrivialSetWarning, match="the shift, or the label noise"):
+        rule.calibrate(np.ones((50, 2, 16)), np.ones((50, 2), bool))
+    assert rule.predict_set(np.zeros((3, 2, 16))).all()
+    rule.save(tmp_path / "rule.json")
+    assert RobustRiskControl.load(tmp_path / "rule.json")._rule == rule._rule
+
+
 def test_bad_input():
     scores, labels = np.ones((50, 2, 64)), np.ones((50, 2), bool)
     method = RobustRiskControl(GAUSSIAN)
@@ -164,6 +188,11 @@ def test_bad_input():
         method.predict_set(scores)
     with pytest.raises(bincp.NotCalibratedError, match="calibrate_exact"):
         method.predict_set_exact([[0.5, 0.5]])
+    for probabilities in (0.5, [0.5], [[]], [[[0.5]]]):
+        with pytest.raises(ValueError, match=r"`probabilities` must have shape \(n, K\), got"):
+            method.calibrate_exact(probabilities, labels, tau=0.5)
+    assert method.guarantee == "robust"
+    assert RobustRiskControl(GAUSSIAN, correction="none").guarantee == "none"
     with pytest.raises(TypeError, match=r"`labels` must be boolean, of shape \(n, K\), got dty"):
         method.calibrate(scores, labels.astype(int))
     with pytest.raises(ValueError, match=r"`labels` must have shape \(50, 2\), got \(50, 1\)"):
@@ -211,6 +240,43 @@ def test_a_loss_that_breaks_its_contract_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             RobustRiskControl(GAUSSIAN, loss=loss).calibrate(scores, labels)
+
+
+@pytest.mark.skipif(np.longdouble(0).itemsize == 8, reason="long doubles are doubles here")
+def test_losses_that_a_double_may_not_hold_are_refused():
+    scores, labels = np.ones((50, 3, 16)), np.ones((50, 3), bool)
+    with pytest.raises(ValueError, match=r"must return 50 numbers, got float\d+"):
+        RobustRiskControl(GAUSSIAN, loss=lambda sets, true: np.zeros(50, np.longdouble)).calibrate(
+            scores, labels
+        )
+
+
+def test_a_loss_that_computes_in_place_changes_no_labels():
+    """It would find nothing missing the next time, and the guarantee would be gone."""
+    rng = np.random.default_rng(4)
+    scores, labels = rng.random((100, 3, 16)), rng.random((100, 3)) < 0.5
+
+    def in_place(sets, true):
+        np.logical_and(true, np.logical_not(sets, out=sets), out=true)
+        return true.any(axis=1)
+
+    given = labels.copy()
+    rule = RobustRiskControl(GAUSSIAN, alpha=0.2, loss=in_place).calibrate(scores, given)
+    np.testing.assert_array_equal(given, labels)
+    wanted = RobustRiskControl(GAUSSIAN, alpha=0.2, loss=any_missed).calibrate(scores, labels)
+    assert (rule.tau_, rule.total_loss_) == (wanted.tau_, wanted.total_loss_)
+    assert rule.tau_ > -math.inf
+
+
+def test_the_sum_of_losses_is_exact():
+    rng = np.random.default_rng(8)
+    doubles = np.concatenate([rng.random(300), 2.0 ** -rng.integers(0, 1075, 300), [0, 1, 5e-324]])
+    unused = np.ones((603, 1), bool)
+    for left_out in (0, 1, 200, 602):
+        total = _total(any_missed, unused, unused, doubles, left_out)
+        assert total == sum(map(Fraction, sorted(doubles.tolist())[left_out:]))
+    most = _total(any_missed, unused, unused, np.full(10**6, math.nextafter(1, 0)), 0)
+    assert most == 10**6 * (1 - Fraction(1, 2**53))
 
 
 # ---- the mixture correction -------------------------------------------------------------------
@@ -303,10 +369,24 @@ def test_early_stopping_is_decided_by_its_own_boundaries():
         rule.predict_set_from_counts((scores >= rule.tau_).sum(-1), n_samples=32)
 
 
+def most_missed(sets, true):
+    return 2 * (true & ~sets).sum(axis=1) > true.sum(axis=1)
+
+
+def constant(sets, true):
+    return np.full(len(true), 0.01)
+
+
 def test_a_loss_that_does_not_add_up_is_refused():
     scores, labels = of_many_labels()
     with pytest.raises(ValueError, match=r"`loss` must be a sum of weights.*additive=True"):
         RobustRiskControl(GAUSSIAN, loss=any_missed, additive=True).calibrate(scores, labels)
+    three = np.arange(6) < np.full((300, 1), 3)
+    with pytest.raises(ValueError, match=r"got 1\.0 where those of single labels add up to 0\.0"):
+        # A set and the labels it misses share this loss, and yet it is no sum.
+        RobustRiskControl(GAUSSIAN, loss=most_missed, additive=True).calibrate(scores, three)
+    with pytest.raises(ValueError, match=r"got 0\.01 where .* add up to 0\.0 at index"):
+        RobustRiskControl(GAUSSIAN, loss=constant, additive=True).calibrate(scores, labels)
     rule = RobustRiskControl(GAUSSIAN, loss=false_negative_rate, additive=True)
     named = RobustRiskControl(GAUSSIAN).calibrate(scores, labels)
     assert rule.calibrate(scores, labels).min_count_ == named.min_count_

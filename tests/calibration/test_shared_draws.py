@@ -199,6 +199,21 @@ def test_a_tau_out_of_reach_accepts_every_label():
         assert rule.calibrate(scores).min_count_ == 0
 
 
+def test_too_few_points_for_any_rank_accept_every_label():
+    rule = bincp.BinCP(SOME, alpha="0.1", tau=0.5, correction="shared-draws")
+    with pytest.warns(bincp.TrivialSetWarning, match="n = 8 .* too few .* at least 9"):
+        assert rule.calibrate(np.ones((8, 16))).min_count_ == 0
+
+
+def test_a_p_that_was_given_is_blamed_and_the_one_that_is_named_would_do():
+    scores = np.random.default_rng(0).normal(1, 0.3, (300, 32))
+    with pytest.warns(bincp.TrivialSetWarning, match="p = 0.03125 allows no count") as caught:
+        bincp.BinCP(SOME, alpha="0.2", p="1/32", correction="shared-draws").calibrate(scores)
+    better = str(caught[0].message).split("; p = ")[1].split(",")[0]
+    rule = bincp.BinCP(SOME, alpha="0.2", p=better, correction="shared-draws").calibrate(scores)
+    assert rule.min_count_ > 0
+
+
 def worst_mean(values, rho):
     """The largest mean over laws within rho of the uniform one: mass goes to the largest value."""
     share, left, mean = Fraction(1, len(values)), Fraction(rho), Fraction(0)

@@ -1,5 +1,6 @@
 """Saved decision rules come back exactly, and damaged ones do not come back at all."""
 
+import errno
 import json
 import os
 import pickle
@@ -352,6 +353,26 @@ def change(path, **fields):
     path.write_text(json.dumps(document))
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "complaint"),
+    [
+        ("losses, m > m'", {"losses_": 3}, "3 is not a list of counts"),
+        ("p-fixed", {"share_": "2/40"}, "'2/40' is not a share in lowest terms"),
+        ("early stopping", {"boundaries_": []}, "is not an object of `accept` and `reject`"),
+        (
+            "early stopping",
+            {"boundaries_": {"accept": 3, "reject": [0]}},
+            "`accept` is not a list of integers",
+        ),
+    ],
+)
+def test_fields_of_another_form_are_named(name, fields, complaint, tmp_path):
+    mixture(name).save(tmp_path / "rule.json")
+    change(tmp_path / "rule.json", **fields)
+    with pytest.raises(ValueError, match=f"damaged, `{next(iter(fields))}`: .*{complaint}"):
+        bincp.BinCP.load(tmp_path / "rule.json")
+
+
 def test_a_certificate_that_rounds_up_can_still_be_saved(tmp_path):
     """The law allows a bound to exceed p by rounding; a decision rule never uses more than p."""
     certificate = bincp.Certificate.from_bounds(lambda p: 1 - (1 - p))
@@ -443,6 +464,16 @@ def test_nothing_is_left_behind_after_an_error(error, saved):
         replace_file(saved, write)
     assert saved.read_text() == text
     assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_an_error_names_the_file_that_was_asked_for(rule, saved, monkeypatch):
+    def fail(source, _):
+        raise OSError(errno.EIO, "I/O error", source)
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="I/O error") as caught:
+        rule.save(saved)
+    assert caught.value.filename == str(saved)
 
 
 def test_a_long_name_can_be_saved(rule, tmp_path):

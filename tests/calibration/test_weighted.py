@@ -126,6 +126,13 @@ def test_other_bad_arguments():
     assert rule.guarantee == "clean"
 
 
+def test_sets_are_the_labels_that_reach_the_threshold_of_each_input():
+    rule = WeightedCP(alpha="1/2").calibrate([1.0, 2.0, 3.0, 4.0], [1, 1, 1, 1])
+    assert rule.thresholds([1, 3]).tolist() == [2.0, 1.0]
+    sets = rule.predict_set([[1.0, 2.0], [0.5, 1.0]], [1, 3])
+    assert sets.tolist() == [[False, True], [False, True]]
+
+
 # A world of three inputs: shares under P and Q in 16ths, and the score of the true label.
 WORLD = [((8, 4), -1.0), ((4, 2), -2.0), ((4, 10), -3.0)]
 

@@ -1,6 +1,9 @@
 """Certificates made of certificates: exact values, and forms that look right and are not."""
 
+import pickle
 from fractions import Fraction
+from itertools import pairwise
+from itertools import product as pairs_of
 from typing import Any
 
 import pytest
@@ -17,7 +20,7 @@ from bincp.certificates import (
     product,
     repeat,
 )
-from support import golden
+from support import golden, least, most
 
 GOLDEN = golden("algebra")
 KNOWN = Fraction(1, 10**36)  # of the exact values, relative to each
@@ -103,6 +106,50 @@ def test_a_trade_off_function_that_rounds_up_promises_no_more_than_p() -> None:
     for p in (0.0, 5e-324, 0.25, 0.5, 1.0):
         assert certificate.lower(p) <= p
         assert certificate.upper(p) >= p
+
+
+LINES = [(1.0, -3.0), (0.5, -0.625)]
+
+
+def test_the_inverse_of_a_trade_off_function_is_that_of_its_lines() -> None:
+    """f falls by 0.79 on [0, 4/19], by 5/38 on [4/19, 4/5], and is 0 from there on."""
+    lines = from_tradeoff(LINES)
+    function = from_tradeoff(lambda a: max(0.0, *(b + s * a for b, s in LINES)))
+    knot = Fraction(1, 2) / (3 - Fraction(5, 8))
+    heights = [Fraction(1), 1 - 3 * knot, Fraction(0), Fraction(0)]
+    places = [Fraction(0), knot, Fraction(4, 5), Fraction(1)]
+    clean = [b - a for a, b in pairwise(places)]
+    perturbed = [a - b for a, b in pairwise(heights)]
+    for p in (Fraction(i, 16) for i in range(17)):
+        # The roles of the laws are exchanged.
+        lower, upper = least(perturbed, clean, p), most(clean, perturbed, p)
+        for certificate in (lines.inverse(), function.inverse()):
+            assert lower - CLOSE <= Fraction(certificate.lower(float(p))) <= lower
+            assert upper <= Fraction(certificate.upper(float(p))) <= upper + CLOSE
+    again = pickle.loads(pickle.dumps(lines.inverse()))
+    assert again.describe() == lines.inverse().describe()
+    assert [again.lower(p / 16) for p in range(17)] == [
+        lines.inverse().lower(p / 16) for p in range(17)
+    ]
+
+
+def test_products_with_noise_in_two_levels_have_its_regions() -> None:
+    part = [
+        (Fraction(1, 2), Fraction(1, 4)),
+        (Fraction(1, 4),) * 2,
+        (Fraction(1, 4), Fraction(1, 2)),
+    ]
+    inner = Certificate.from_regions(*([float(x) for x in law] for law in zip(*part, strict=True)))
+    made = product(hierarchical(inner, 0.5, 2), inner)
+    share = Fraction(1, 4)  # both of two elements are touched
+    levels = [(1 - share, Fraction(0)), (Fraction(0), 1 - share)]
+    levels += [(share * a, share * b) for a, b in part]
+    both = [(a * c, b * d) for (a, b), (c, d) in pairs_of(levels, part)]
+    clean, perturbed = zip(*both, strict=True)
+    for p in (Fraction(i, 16) for i in range(17)):
+        lower, upper = least(clean, perturbed, p), most(perturbed, clean, p)
+        assert lower - CLOSE <= Fraction(made.lower(float(p))) <= lower
+        assert upper <= Fraction(made.upper(float(p))) <= upper + CLOSE
 
 
 def test_noise_on_nothing_that_changed_is_the_identity_in_combinations_too() -> None:

@@ -13,6 +13,7 @@ from certificates.test_every_operator import HOSTILE, PAIRS, P, assert_no_sign_o
 import bincp
 from bincp import Certificate
 from bincp.certificates import (
+    _algebra,
     check_law,
     compose,
     described,
@@ -101,7 +102,7 @@ def test_the_law_holds_with_bounds_from_outside(kind: str, part: Certificate) ->
 def test_bounds_from_outside_are_taken_for_ones_of_randomised_events(kind: str) -> None:
     outside, own = (COMBINED | SLOWER)[kind](FOREIGN[0]), (COMBINED | SLOWER)[kind](GAUSSIAN)
     assert "randomised events" in outside.describe()["note"]
-    assert "note" not in own.describe()
+    assert "randomised events" not in own.describe().get("note", "")
 
 
 @pytest.mark.parametrize(
@@ -187,6 +188,19 @@ def test_what_is_tight_and_what_is_not() -> None:
     ]
     assert [made.describe()["tight"] for made in tight] == [True] * len(tight)
     assert [made.describe()["tight"] for made in loose] == [False] * len(loose)
+
+
+def test_a_note_tells_where_different_schemes_follow_each_other() -> None:
+    noise = bincp.smoothing.Gaussian(1.0)
+    other = bincp.certify(noise, bincp.balls.Linf(0.1, dim=4))
+    for one_scheme in (compose(GAUSSIAN, other), compose(GAUSSIAN, from_gdp(0.5), GAUSSIAN)):
+        assert "note" not in one_scheme.describe()
+    text = "holds if the schemes are one law, or noise of independent parts of an input"
+    wider = bincp.certify(bincp.smoothing.Gaussian(2.0), bincp.balls.L2(0.5))
+    for schemes in (compose(GAUSSIAN, wider), compose(SPARSE, from_gdp(0.5), GAUSSIAN)):
+        assert schemes.describe()["note"] == schemes.inverse().describe()["note"] == text
+    outside = compose(SPARSE, GAUSSIAN, FOREIGN[0]).describe()["note"]
+    assert outside == f"{text}; holds if the bounds ['bounds'] do for randomised events"
 
 
 def test_assumptions_of_the_parts_are_kept() -> None:
@@ -341,6 +355,15 @@ def test_the_deepest_certificate_works_and_a_deeper_one_is_refused(kind: str) ->
         DEEPER[kind](made)
     deeper = {"made_by": {"type": "repeat", "r": 1, "parts": [description]}, "tight": False}
     assert described(deeper | {"operator": description["operator"], "assumes": "nothing"}) is None
+
+
+def test_a_product_that_is_too_large_is_refused_before_its_regions_are_sought(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = compose(SPARSE, repeat(SPARSE, MAX_EVALUATIONS // 2))
+    monkeypatch.setattr(_algebra, "masses_of", lambda *_: pytest.fail("sought"))
+    with pytest.raises(ValueError, match="`product` must need at most 1000000 evaluations"):
+        product(made, made)
 
 
 def test_the_number_of_parts_is_bounded_and_not_only_the_depth() -> None:

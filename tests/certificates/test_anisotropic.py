@@ -126,6 +126,84 @@ def test_isotropic_noise_is_a_special_case() -> None:
     assert on_grid.lower(0.9) < bincp.certify(Gaussian(0.5), Box([0.1] * 5)).lower(0.9)
 
 
+@pytest.mark.parametrize("dim", [3, 30])
+def test_the_units_of_the_coordinates_change_nothing(dim: int) -> None:
+    """Each in another unit, up to the ends of the doubles: noise and ball change alike."""
+    rng = np.random.default_rng(dim)
+    a, b = rng.normal(size=(2, dim, dim))
+    covariance, matrix = a @ a.T + dim * np.eye(dim), b @ b.T
+    covariance, matrix = covariance + covariance.T, matrix + matrix.T
+    std = 1 + rng.random(dim)
+    units = 2.0 ** np.linspace(-490, 490, dim).astype(int)
+    both = np.outer(units, units)
+    p = np.linspace(0, 1, 11)
+    for here, there in (
+        (AnisotropicGaussian(std), AnisotropicGaussian(std * units)),
+        (
+            AnisotropicGaussian(covariance=covariance),
+            AnisotropicGaussian(covariance=covariance * both),
+        ),
+    ):
+        wanted = bincp.certify(here, Ellipsoid(0.1, matrix)).lower(p)
+        np.testing.assert_array_equal(
+            bincp.certify(there, Ellipsoid(0.1, matrix * both)).lower(p), wanted
+        )
+        assert 0 < wanted[5] < 0.5
+    high = AnisotropicGaussian([2.0**1000] * dim)
+    for ball in (
+        Ellipsoid(2.0**1000, matrix),
+        Ellipsoid(1e308, matrix),
+        Box([1e308] * min(dim, 8)),
+    ):
+        noise = AnisotropicGaussian([2.0**1000] * 8) if isinstance(ball, Box) and dim > 8 else high
+        assert 0 <= bincp.certify(noise, ball).lower(0.9) <= 0.9
+
+
+TILTED = [[1.0, 0.5], [0.5, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("std", "ball"),
+    [
+        ([1.0, 0.0], Ellipsoid(0.1, [1.0, 1.0])),
+        ([1.0, 0.0], Ellipsoid(0.1, TILTED)),
+        ([0.0, 0.0], Ellipsoid(0.1, TILTED)),
+        ([0.0, 0.0], Ellipsoid(0.1, [1.0, 0.0])),
+    ],
+)
+def test_nothing_is_known_where_there_is_no_noise(std: list[float], ball: Ellipsoid) -> None:
+    certificate = bincp.certify(AnisotropicGaussian(std), ball)
+    assert (certificate.lower(0.9), certificate.upper(0.1)) == (0.0, 1.0)
+    assert "leaves the range of the covariance" in repr(certificate)
+
+
+@pytest.mark.parametrize(
+    ("std", "ball"),
+    [
+        ([0.0, 0.0], Ellipsoid(0.0, TILTED)),
+        ([1.0, 0.0], Ellipsoid(0.0, [1.0, 1.0])),
+        ([0.0, 0.0], Ellipsoid(0.1, np.zeros((2, 2)))),
+    ],
+)
+def test_a_ball_of_one_point_costs_nothing(std: list[float], ball: Ellipsoid) -> None:
+    certificate = bincp.certify(AnisotropicGaussian(std), ball)
+    assert (certificate.lower(0.9), certificate.upper(0.1)) == (0.9, 0.1)
+
+
+def test_many_dimensions_of_equal_noise_are_a_ball_of_the_longest_axis() -> None:
+    matrix = np.eye(30)
+    matrix[:2, :2] = TILTED  # its eigenvalues are 1/2 and 3/2
+    certificate = bincp.certify(AnisotropicGaussian([0.5] * 30), Ellipsoid(0.1, matrix))
+    ball = bincp.certify(Gaussian(0.5), L2(0.1 * math.sqrt(1.5)))
+    for p in (0.01, 0.5, 0.9):
+        assert ball.lower(p) * (1 - 1e-6) <= certificate.lower(p) <= ball.lower(p)
+
+
+def test_a_box_of_many_corners_needs_independent_noise() -> None:
+    with pytest.raises(bincp.CertificateError, match="a box in more than 8 dimensions: certify an"):
+        bincp.certify(AnisotropicGaussian(covariance=np.eye(9)), Box([0.1] * 9))
+
+
 def test_definiteness_is_proven_or_denied() -> None:
     rng = np.random.default_rng(0)
     for dim in (3, 40):

@@ -432,6 +432,12 @@ def test_grid_shapes_and_memory() -> None:
     scheme = SparseFlip(0.01, 0.6)
     p = np.random.default_rng(0).random((3, 4))
     grid = flip_grid(scheme, p, 2, 1)
+    rare = SparseFlip(1e-30, 0.6)  # bounds are charged for how it is drawn
+    assert rare.sampling_error() > 0
+    charged = flip_grid(rare, p, 2, 1)
+    for a, d in itertools.product(range(3), range(2)):
+        own = bincp.certify(rare, Flips(a, d)).lower(p)
+        np.testing.assert_array_equal(charged[a, d], own)
     assert grid.shape == (3, 2, 3, 4)
     assert flip_grid(scheme, 0.9, 2, 1).shape == (3, 2)
     assert flip_grid(scheme, np.empty((0, 2)), 2, 1).shape == (3, 2, 0, 2)

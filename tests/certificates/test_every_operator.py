@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -218,6 +219,18 @@ def compiled_negative_zero(p):
 )
 def test_the_sign_of_zero_is_dropped_from_bounds_from_outside(certificate):
     assert_no_sign_of_zero(certificate)
+
+
+@pytest.mark.parametrize("number", [Fraction, Decimal, np.longdouble])
+def test_bounds_that_are_no_doubles_are_rounded_to_their_side(number):
+    """A third of p, or what the type of number makes of it."""
+    third = bincp.Certificate.from_bounds(
+        lambda p: number(p) / number(3), lambda p: min(number(p) * number(3), number(1))
+    )
+    for p in [*P.tolist(), *HOSTILE]:
+        assert third.lower(p) <= number(p) / number(3)
+        assert third.upper(p) >= min(number(p) * number(3), number(1))
+        assert third.lower(p) == pytest.approx(p / 3, rel=1e-15, abs=1e-323)
 
 
 @pytest.mark.parametrize("certificate", KINDS, ids=repr)

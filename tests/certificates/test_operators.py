@@ -551,6 +551,17 @@ def test_compiled_operator_refuses_an_out_of_another_length() -> None:
         Operator().lower_fill(np.zeros(2), np.zeros(3))
 
 
+def test_compiled_operator_refuses_an_out_that_overlaps_p() -> None:
+    memory, operator = np.linspace(0, 1, 9), Operator()
+    for p, out in ((memory, memory), (memory[:5], memory[4:]), (memory[3:6], memory[1:4])):
+        for fill in (operator.lower_fill, operator.upper_fill):
+            with pytest.raises(ValueError, match="`out` must not overlap `p`, got memory of `p`"):
+                fill(p, out)
+    operator.lower_fill(memory[:4], memory[4:8])  # side by side
+    operator.lower_fill(memory[:0], memory[:0])
+    np.testing.assert_array_equal(memory[4:8], memory[:4])
+
+
 def test_compiled_operator_answers_nan_outside_the_unit_interval() -> None:
     for scheme, ball in [
         (Gaussian(1), L2(1)),

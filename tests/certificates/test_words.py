@@ -10,7 +10,7 @@ import pytest
 
 import bincp
 from bincp.balls import Substitutions
-from bincp.certificates import from_privacy, repeat
+from bincp.certificates import from_privacy, product, repeat
 from bincp.noise import draw
 from bincp.smoothing import Staircase
 from support import least, most
@@ -53,6 +53,29 @@ def test_regions_are_better_than_privacy_alone():
     private = repeat(from_privacy(math.log(2)), 3)
     assert np.all(certificate.lower(p) >= private.lower(p) - 1e-12)
     assert np.any(certificate.lower(p) > private.lower(p) + 0.05)
+
+
+def test_products_have_the_regions_of_words():
+    scheme = Staircase(4, 0.5, 1)
+    clean, attacked = laws(scheme, [1])
+    other = [Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]
+    certificate = product(
+        bincp.certify(scheme, Substitutions(1, 1)),
+        bincp.Certificate.from_regions(*([float(x) for x in law] for law in other)),
+    )
+    both = [
+        [a * b for a in law for b in second]
+        for law, second in zip((clean, attacked), other, strict=True)
+    ]
+    for p in (Fraction(i, 16) for i in range(17)):
+        lower = least(*both, p)
+        # Regions of products carry the error of their logarithms, too.
+        assert lower * (1 - Fraction(1, 10**9)) - CHARGE <= certificate.lower(float(p)) <= lower
+
+
+def test_more_words_than_a_bound_takes_are_refused():
+    with pytest.raises(ValueError, match="`ball` must have r <= 10000, got Substitutions"):
+        bincp.certify(Staircase(4, 0.5, 1), Substitutions(10**4 + 1, 1))
 
 
 def test_words_become_synonyms_with_the_probabilities_of_the_law():

@@ -190,6 +190,11 @@ UNALIGNED = np.frombuffer(b"x" + np.zeros(3).tobytes(), dtype=np.uint8)[1:].view
         ([np.ma.masked_array([0.1], mask=[1])], TypeError, "must be a plain array, got a masked"),
         ([[np.ma.masked_array([0.1], mask=[1])]], TypeError, "must be a plain array, got a mask"),
         (MakesArray(np.ma.masked_array([0.1], [1])), TypeError, "must be a plain array, got a m"),
+        ([True, 0.5], TypeError, "must be an array of one kind, got True or False among others"),
+        ((0.5, np.True_), TypeError, "must be an array of one kind"),
+        ([[0.5], [False]], TypeError, "must be an array of one kind"),
+        ([np.array([True]), np.array([0.5])], TypeError, "must be an array of one kind"),
+        ([torch.tensor(True), 0.5], TypeError, "must be an array of one kind"),
         (
             [torch.zeros(1, requires_grad=True)],
             TypeError,

@@ -2,12 +2,13 @@
 
 import json
 import math
+import platform
 
 import numpy as np
 import pytest
 
 import bincp
-from bincp.cli import main
+from bincp.cli import _bench, _bench_noise, main
 from bincp.cli._bench_cases import BOX_MULLER, CASES, COUNT_CASES, NOISE_CASES, NOT_DRAWN
 from bincp.cli._bench_noise import device_name, noise_figure, places
 from bincp.noise._samplers import sampler_of
@@ -86,6 +87,33 @@ def test_a_file_gets_the_same_json(capsys, tmp_path):
         for one in part:
             assert one["kernel"] in text
     assert [one["kernel"] for one in data["parts"]["noise on cpu"]] == ["Laplace", "Laplace, grid"]
+
+
+@pytest.mark.parametrize(
+    ("only", "parts"),
+    [
+        ("counting", {"counting"}),
+        ("Laplace", {"bounds", "noise"}),
+    ],
+)
+def test_only_what_was_asked_for_is_measured(capsys, only, parts):
+    assert main(["bench", *TINY, "--only", only, "--json"]) == 0
+    assert {name.split()[0] for name in json.loads(capsys.readouterr().out)["parts"]} == parts
+    assert main(["bench", *TINY, "--only", only]) == 0
+    assert ("GB/s" in capsys.readouterr().out) == ("counting" in parts)
+
+
+def test_a_machine_without_a_list_of_its_processors_has_a_name(monkeypatch):
+    def missing(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(_bench, "open", missing, raising=False)
+    assert _bench._processor() in (platform.processor(), platform.machine())
+
+
+def test_without_torch_the_compiled_code_is_measured(monkeypatch):
+    monkeypatch.setattr(_bench_noise, "find_spec", lambda name: None)
+    assert places() == [None]
 
 
 def test_a_file_that_cannot_be_written_is_refused_at_once(capsys, tmp_path):

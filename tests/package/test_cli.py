@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import zipfile
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -411,6 +412,9 @@ def bad_files():
     holed[3, 5] = np.nan
     np.save("nan.npy", holed)
     np.savez("two.npz", a=holed, b=holed)
+    with zipfile.ZipFile("twice.npz", "w") as twice:
+        twice.write("true.npy", "scores.npy")
+        twice.write("true.npy", "scores")
 
 
 @pytest.mark.parametrize(
@@ -433,6 +437,8 @@ def bad_files():
         ("overflow.npy", "overflow.npy: (?!overflow)"),  # no warning of NumPy's
         ("magic.npy", "magic.npy: ."),
         ("two.npz", "two.npz: must hold an array named true_scores or scores, .* holds a, b$"),
+        ("twice.npz", "twice.npz: must hold one array named scores, got several"),
+        ("no\nlines.npy", r"no\\nlines.npy: No such file"),
         ("integers.npy", "`true_scores` must have one of the dtypes .* got int64"),
         ("flat.npy", r"`true_scores` must have shape \(n, m\)"),
         ("none.npy", r"`true_scores` must have shape \(n, m\)"),
@@ -457,6 +463,7 @@ def test_bad_files_at_prediction(folder, capsys):
     np.save("sets.npy", np.zeros(3))
     np.save("narrow.npy", np.load("scores.npy")[:, :2])
     np.save("wide.npy", np.load("scores.npy").astype(np.float64))
+    np.save("no_inputs.npy", np.load("scores.npy")[:0])
     np.save("float_labels.npy", np.zeros(N))
     np.save("high_labels.npy", np.full(N, K))
     with open("other.json", "w") as stream:
@@ -466,6 +473,7 @@ def test_bad_files_at_prediction(folder, capsys):
         (["rule.json", "narrow.npy"], "K = 4"),
         (["rule.json", "wide.npy"], "float32"),
         (["rule.json", "true.npy"], "shape"),
+        (["rule.json", "no_inputs.npy"], r"no_inputs.npy: .* got n, K = \(0, 4\)"),
         (["rule.json", "scores.npy", "--counts", str(M)], "integers"),
         (["rule.json", "labels.npy"], "scores must be floats, got int64; counts need --counts M"),
         (["rule.json", "scores.npy", "--key", "scores"], "`--key`"),
@@ -706,7 +714,7 @@ def test_help_fits_a_terminal(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     out = run(capsys, *command.split(), "--help")
     assert out.startswith(f"usage: bincp {command}".rstrip())
-    assert max(len(line) for line in out.splitlines()) <= 81
+    assert max(len(line) for line in out.splitlines()) <= 80
     example = f"Example:\n  bincp {command or 'demo'}"
     places = [out.index(part) for part in ("options:", example, "Files:\n", "Exit status: 0 ")]
     assert places == sorted(places)
@@ -786,15 +794,14 @@ def test_a_reader_that_has_gone_is_no_failure(argv, option):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def shell(command, **options):
+def shell(command, given=""):
     """Run bincp with the redirections of a shell."""
     return subprocess.run(
-        f"{sys.executable} -m bincp {command}",
+        f"{given} {sys.executable} -m bincp {command}",
         shell=True,
         capture_output=True,
         text=True,
         timeout=60,
-        **options,
     )
 
 
@@ -808,6 +815,27 @@ def test_a_closed_stdout_is_no_failure(folder):
     assert shell("certify --list >&-").returncode == 0
     done = shell("predict absent.json true.npy --out sets.npy 2>&-")
     assert (done.returncode, done.stdout) == (1, "")  # the line for stderr is not put on stdout
+
+
+@pytest.mark.parametrize("out", ["log.json", "alias.json", "/dev/stdout", "/dev/stderr"])
+def test_a_file_that_is_printed_to_is_not_replaced(folder, out):
+    os.symlink("log.json", "alias.json")
+    with open("log.json", "w") as log:
+        log.write("earlier lines\n")
+    done = shell(f"{CALIBRATE} {out} >>log.json 2>&1")
+    assert done.returncode == 2
+    with open("log.json") as log:
+        first, *_, last = log.read().splitlines()
+    assert first == "earlier lines"
+    assert last.endswith(f"must not be the file that stdout or stderr goes to, got {out}")
+
+
+def test_pipes_are_refused_by_name(folder):
+    done = shell(f"{CALIBRATE.replace('true.npy', '/dev/stdin')} rule.json", given="cat true.npy |")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "/dev/stdin: must be a file, got a pipe" in done.stderr
+    done = shell(f"{CALIBRATE} /dev/stdout | cat")
+    assert "the output must be a file, got /dev/stdout" in done.stderr
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is full is needed")
@@ -872,6 +900,8 @@ def test_an_interrupt_of_a_command_is_caught(tmp_path):
         "sys.exit(sys.modules['bincp.cli'].main())"
     )
     assert interrupted("-c", code, path=tmp_path) == (130, "", "")
+    again = f"import atexit\ndef again():\n    {INTERRUPT}atexit.register(again)\n"
+    assert interrupted("-c", again + code, path=tmp_path) == (-signal.SIGINT, "", "")
 
 
 # ---- demo -----------------------------------------------------------------------------------
@@ -966,6 +996,18 @@ def assert_tells(told, plan):
     assert told["certificate"] == plan.certificate.describe()
 
 
+def test_a_sweep_that_knows_no_classes_says_nothing_of_the_paper(capsys):
+    options = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.12", "-n", 50, 200, "-m", 64]
+    out = run(capsys, "plan", *options)
+    assert "paper" not in out
+    rows = [line.split() for line in out.splitlines() if line.startswith("L2")]
+    for row, n in zip(rows, (50, 200), strict=True):
+        certificate = bincp.certify(smoothing.Gaussian(0.25), balls.L2(0.12))
+        plan = bincp.plan(certificate, n=n, m=64, alpha="0.1")
+        assert row[3:6] == [str(n), "64", "64"]
+        assert row[6:8] == [str(plan.min_count), f"{plan.wrong_labels:.4f}"]
+
+
 def test_plan_sweeps_balls_levels_and_numbers(capsys):
     options = ["--smoothing", "gaussian:sigma=0.25", "--ball", "l2:r=0.12", "l2:r=0.25",
                "-n", 50, 200, "-m", 1, 64, "--alpha", "0.1", "0.004",
@@ -986,6 +1028,16 @@ def test_plan_sweeps_balls_levels_and_numbers(capsys):
             assert any(line.endswith(plan.trivial_cause) for line in out)
     assert 4 < sum(one["trivial_cause"] is not None for one in told) < 16
     assert "reference population" in "\n".join(out)
+
+
+def test_options_of_several_values_may_stand_several_times(capsys):
+    numbers = ("-n", 50, 200, "-m", 4, 16, 64, "--alpha", "0.2", "0.1")
+    noise = ("--smoothing", "gaussian:sigma=0.25", "--json")
+    together = run(capsys, "plan", *noise, "--ball", "l2:r=0.12", "l2:r=0.25", *numbers)
+    apart = ("-n", 50, "-n", 200, "-m", 4, 16, "-m", 64, "--alpha", "0.2", "--alpha", "0.1")
+    balls = ("--ball", "l2:r=0.12", "--ball", "l2:r=0.25")
+    assert json.loads(together) == json.loads(run(capsys, "plan", *noise, *balls, *apart))
+    assert len(json.loads(together)["plans"]) == 24
 
 
 def test_plan_draws_a_picture(folder, capsys):

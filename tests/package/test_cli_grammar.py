@@ -101,14 +101,38 @@ def test_certificates_can_be_written(text):
         (f"mixture({G}; {F}; weights=0.5)", "a list must be written"),
         (f"mixture({G}; {F}; weights=[0.5,0.6])", "sum to 1 exactly"),
         ("gaussian:sigma=0.25@box:r=[0.1", "brackets must match"),
+        (f"mixture({G}; {F}; weights=[0.5],0.5])", "brackets must match"),
         ("{", "must be a JSON object"),
         ('{"operator": "bounds"}', "must be described in full"),
+        ('{"ball": {"type": "L2", "r": 0.2, "r": 0.1}}', "a key stands twice"),
         ("hierarchical:inner=(l2:r=1),q=0.5@l2:r=1", "unknown smoothing 'l2'"),
     ],
 )
 def test_mistakes_are_named(text, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         parse_certificate(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "kind", "opening", "inside", "closing"),
+    [
+        ("--certificate", "certificate", "(", G, ")"),
+        ("--certificate", "certificate", "repeat(", G, "; r=1)"),
+        ("--certificate", "certificate", '{"parts": ', "1", "}"),
+        ("--certificate", "certificate", '{"masses": [', "1", "]}"),
+        ("--smoothing", "smoothing scheme", "hierarchical:q=0.5,inner=(", "gaussian:sigma=1", ")"),
+        ("--ball", "ball", "elements:r=1,within=(", "l2:r=1", ")"),
+        ("--shift", "shift", "elements:r=1,within=(", "l2:r=1", ")"),
+    ],
+)
+def test_deep_nesting_is_refused_by_name(capsys, option, kind, opening, inside, closing):
+    text = opening * 1500 + inside + closing * 1500
+    if kind == "shift":
+        text = f"levy-prokhorov:rho=0.1,ball={text}"
+    status, out, err = run(capsys, "calibrate", "none.npy", option, text, "--out", "none.json")
+    assert (status, out) == (2, "")
+    assert f"argument {option}: " in err
+    assert f"brackets of a {kind} are nested too deeply" in err
 
 
 def run(capsys, *arguments):

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from bincp import BinCP, sampling  # noqa: E402
 from bincp.cli import main  # noqa: E402
+from bincp.cli._sample import _factory  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
 
 CODE = """
@@ -74,6 +75,20 @@ def test_sample_calibrate_and_predict(folder, capsys):
     assert np.array_equal(again.predict_set(sampling.open("test1").values()), found)
 
 
+def test_a_run_that_is_read_is_not_written_to(folder, capsys):
+    done(capsys, *CALIBRATION, "--out", "run")
+    files = {path.name: path.read_bytes() for path in (folder / "run").iterdir()}
+    rule = [*NOISE, "--ball", "l2:r=0.1", "--out"]
+    for name in (*files, "other.json"):
+        err = failed(capsys, "calibrate", "run", *rule, f"run/{name}", status=2)
+        assert f"must not be in the folder of a run that is read, got run/{name}" in err
+    done(capsys, "calibrate", "run", *rule, "rule.json")
+    (part,) = (name for name in files if name.startswith("00000-"))
+    err = failed(capsys, "predict", "rule.json", "run", "--out", f"run/{part}", status=2)
+    assert "must not be in the folder of a run that is read" in err
+    assert {path.name: path.read_bytes() for path in (folder / "run").iterdir()} == files
+
+
 def test_plan_takes_its_numbers_from_a_run(folder, capsys):
     done(capsys, *CALIBRATION, "--out", "calibration", "--parts", "2", "--shard", "0/2")
     ball = ["--ball", "l2:r=0.1", "--json"]
@@ -129,6 +144,11 @@ def test_workers_by_hand_and_by_torchrun_make_their_parts(folder, capsys, monkey
     assert "by RANK and WORLD_SIZE" in out.err
 
 
+def test_code_in_the_working_folder_is_found_where_python_does_not_look(folder, monkeypatch):
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    assert _factory("data", "runcode:images")().shape == (20, 4)
+
+
 def test_what_does_not_fit_is_refused(folder, capsys):
     done(capsys, *CALIBRATION, "--out", "run")
     err = failed(capsys, *CALIBRATION, "--out", "run", "--first-id", 5)
@@ -139,7 +159,11 @@ def test_what_does_not_fit_is_refused(folder, capsys):
     for option in (["--labels", "y.npy"], ["--key", "x"], ["--n-classes", 4]):
         rule = [*NOISE, "--ball", "l2:r=0.1", "--out", "rule.json", *option]
         assert option[0] in failed(capsys, "calibrate", "run", *rule, status=2)
-    for data in ("runcode", "runcode:", "runcode:nothing"):
+    done(capsys, *SAMPLE, "--data", "runcode:images", "--phase", "calibration", "--out", "bare")
+    rule = [*NOISE, "--ball", "l2:r=0.1", "--out", "rule.json", "--mondrian"]
+    assert "bare: --mondrian needs a run with labels" in failed(capsys, "calibrate", "bare", *rule)
+    assert not (folder / "rule.json").exists()
+    for data in ("runcode", "runcode:", "runcode:nothing", "..:points", "./runcode:points"):
         given = [*SAMPLE, "--data", data, "--phase", "test", "--out", "other"]
         assert "--data must" in failed(capsys, *given, status=2)
     assert "--shard" in failed(capsys, *CALIBRATION, "--out", "o", "--shard", "2/2", status=2)

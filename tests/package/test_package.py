@@ -164,7 +164,8 @@ def test_readme_examples_run(tmp_path):
 def test_the_page_on_embedding_quotes_what_is_tested():
     examples, page = ROOT / "tests" / "downstream", "docs/guide/embed.md"
     assert code_fences(page, "cython") == [(examples / "pixel_cython.pyx").read_text()]
-    assert code_fences(page, "c") == [(examples / "pixel_c.c").read_text()]
+    sources = ("pixel_c.c", "pixel_lower.c")
+    assert code_fences(page, "c") == [(examples / name).read_text() for name in sources]
     quoted = [(examples / f"{name}.py").read_text() for name in QUOTED]
     assert code_fences(page, "py") == quoted
 
@@ -187,6 +188,23 @@ def test_the_wheel_holds_everything_that_users_build_on(wheel):
     assert "bincp/baselines/_cas.py" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.endswith((".c", ".pyx")) or "tests/" in name for name in names)
+
+
+@pytest.mark.slow
+def test_links_and_pictures_on_an_index_lead_to_the_files(wheel):
+    """The description of the wheel is the README but for its links, none of which is relative."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        description = archive.read(name).decode().partition("\n\n")[2]
+    pages, pictures = "https://example.org/bincp/blob/v1/", "https://example.org/bincp/raw/v1/"
+    readme = (ROOT / "README.md").read_text()
+    assert description.replace(pages, "").replace(pictures, "").strip() == readme.strip()
+    links = re.findall(r"\]\(([^)]*)\)", description)
+    assert len(links) > 30
+    for link in links:
+        folder = pictures if link.endswith(".png") else pages
+        assert link.startswith(folder)
+        assert (ROOT / link.removeprefix(folder)).is_file()
 
 
 @pytest.mark.slow

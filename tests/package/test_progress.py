@@ -64,7 +64,7 @@ def test_without_tqdm_only_a_wanted_bar_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
     work(None)
-    with pytest.raises(ImportError):
+    with pytest.raises(ImportError, match="a progress bar needs tqdm: pip install tqdm"):
         work(True)
     assert terminal.getvalue() == ""
 

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -164,6 +165,33 @@ def test_intersections_and_hulls_hold_what_they_should(rows, j, k):
     assert (both.widths() <= one.widths()).all()
     checked = IntervalSets(both.offsets, both.left, both.right)  # by the rules of the constructor
     assert repr(checked) == repr(both)
+
+
+def test_an_intersection_takes_memory_for_the_pieces_that_there_are():
+    """One set of many pieces among many sets of one."""
+    n, many = 2000, 4000
+    offsets = np.append(0, many + np.arange(n))
+    left = np.concatenate([np.arange(float(many)), np.zeros(n - 1)])
+    one = IntervalSets(offsets, left, left + 0.5)
+    shifted = IntervalSets(offsets, left + 0.25, left + 0.75)
+    tracemalloc.start()
+    both = one.intersection(shifted)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert both.n_pieces.tolist() == one.n_pieces.tolist()
+    assert (both.left == left + 0.25).all()
+    assert (both.right == left + 0.5).all()
+    assert peak < 50 * left.nbytes  # with a row of `many` for each set, 4000 times as much
+
+
+def test_a_mean_width_may_have_a_sum_beyond_the_doubles():
+    left, right = [-1e308, 0.0, -1e308], [7e307, 5e-324, 7e307]
+    sets = IntervalSets([0, 1, 2, 3], left, right)
+    exact = sum(map(Fraction, right)) - sum(map(Fraction, left))
+    assert Fraction(average_width(sets)) == pytest.approx(exact / 3, rel=1e-15)
+    assert unbounded_rate(sets) == 0
+    least = IntervalSets([0, 1, 2], [0.0, 0.0], [5e-324, 15e-324])
+    assert average_width(least) == 10e-324
 
 
 def test_metrics():

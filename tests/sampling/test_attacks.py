@@ -250,6 +250,19 @@ class TestPgd:
         assert all(p.grad is None and p.requires_grad for p in model.parameters())
         np.testing.assert_array_equal(x, 0)
 
+    def test_takes_models_that_work_in_place(self):
+        x, plain = np.random.default_rng(0).normal(size=(4, 6)), Network().double()
+        in_place = torch.nn.Sequential(torch.nn.Tanh(), plain)
+        in_place[0].forward = torch.tanh_
+        apart = torch.nn.Sequential(torch.nn.Tanh(), plain)
+        options = {"seed": 1, "n_samples": 4, "steps": 3}
+        attacked = [
+            pgd(model, x, [0, 1, 2, 0], Gaussian(1.0), L2(0.5), **options)
+            for model in (in_place, apart)
+        ]
+        np.testing.assert_array_equal(*attacked)
+        assert np.abs(attacked[0] - x).max() > 0.01
+
     def test_takes_tensors(self):
         x = torch.zeros(2, 6)
         found = pgd(Network(), x, torch.tensor([0, 1]), Gaussian(1.0), L2(0.5), seed=1, steps=3)

@@ -531,6 +531,12 @@ def test_exact_probabilities_do_not_depend_on_the_number_of_threads(shared):
     assert results[0] == results[1]
 
 
+def test_exact_probabilities_have_no_random_score():
+    x = np.zeros((1, 4), dtype=np.uint8)
+    with pytest.raises(ValueError, match="`score` must not be random for exact probabilities"):
+        exact_probabilities(lambda x: x, x, SplittingNoise(0.25), tau=0.25, score="aps")
+
+
 def test_counting_in_calibration_is_shared(data, shared):
     x, y = data
     for n_threads in (1, 2, 3):

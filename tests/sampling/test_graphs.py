@@ -1,5 +1,6 @@
 """Nodes of a graph as inputs of sampling, counting and classification."""
 
+import copy
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -191,8 +192,26 @@ def test_fields_that_do_not_hold_what_the_model_reads_are_refused():
         logits = MODEL(batch)
         return logits - logits.mean(0)
 
-    with pytest.raises(ValueError, match="equal logits"):
-        sample_scores(normalised, GRAPH.nodes([3], hops=2), NOISY, 2, phase="test")
+    for scale in (1.0, 1e-6):  # in other units it is the same fault
+        with pytest.raises(ValueError, match="equal logits"):
+            sample_scores(
+                lambda batch, scale=scale: scale * normalised(batch),
+                GRAPH.nodes([3], hops=2), NOISY, 2, phase="test",
+            )  # fmt: skip
+    small = sample_scores(
+        lambda batch: 1e-6 * MODEL(batch), GRAPH.nodes([3], hops=2), NOISY, 2, phase="test"
+    )
+    assert small.shape == (1, K, 2)
+    nothing = sample_scores(
+        lambda batch: 0 * MODEL(batch), GRAPH.nodes([3], hops=2), NOISY, 2, phase="test"
+    )
+    assert (nothing == nothing[0, 0, 0]).all()
+    label = torch.arange(K) == 0
+    masked = sample_scores(
+        lambda batch: MODEL(batch).masked_fill(label, -torch.inf),
+        GRAPH.nodes([3], hops=2), NOISY, 2, phase="test",
+    )  # fmt: skip
+    assert (masked[0, 0] == 0).all()
 
 
 class _With:
@@ -224,6 +243,8 @@ def test_kinds_of_objects_are_refused():
     for labels in None, [0] * N:
         with pytest.raises(TypeError, match=r"`x` must be nodes of a Graph, graph\.nodes"):
             sample_scores(MODEL, GRAPH, NOISY, 2, phase="calibration", labels=labels)
+    with pytest.raises(TypeError, match="`key` must be None with nodes of a graph, got 'x'"):
+        sample_scores(MODEL, GRAPH.nodes([0], hops=2), NOISY, 2, phase="test", key="x")
     with pytest.raises(TypeError, match="must have edges without edge_attr"):
         Graph.from_data(SimpleNamespace(edge_index=[[0], [1]], x=[[1], [1]], edge_attr=[1.0]))
     with pytest.raises(TypeError, match="must have the attribute x"):
@@ -232,8 +253,113 @@ def test_kinds_of_objects_are_refused():
         Graph(np.zeros((2, 2)), np.full((2, 2), 0.5))
     with pytest.raises(ValueError, match="`nodes` must be"):
         GRAPH.nodes([N], hops=2)
+    for nodes in (3, [], [[0, 1]]):
+        with pytest.raises((TypeError, ValueError), match="`nodes` must "):
+            GRAPH.nodes(nodes, hops=2)
     with pytest.raises(ValueError, match="got 3"):
         Graph(np.zeros((3, 3)), np.zeros((2, 2)))
+    for edges in ([[0.0], [1.0]], [0, 1], [[0], [1], [0]]):
+        with pytest.raises(TypeError, match=r"`edge_index` must be integers \(2, E\), got "):
+            Graph.from_data(SimpleNamespace(edge_index=edges, x=[[1], [1]]))
+    wider = GraphFlip(N, D + 1, attributes=SparseFlip(0.05, 0.6))
+    with pytest.raises(ValueError, match=f"`smoothing` must be for {D} attributes, got {D + 1}"):
+        sample_scores(MODEL, GRAPH.nodes([0], hops=2), wider, 2, phase="test")
+
+
+def test_a_model_of_nodes_returns_a_row_of_logits_for_each():
+    for model, error, message in (
+        (lambda batch: batch.x.numpy(), TypeError, "`model` must return a tensor of logits, got n"),
+        (lambda batch: MODEL(batch)[:-1], ValueError, "a row for each node of the batch, got sha"),
+        (lambda batch: MODEL(batch)[:, 0], ValueError, "a row for each node of the batch, got sh"),
+        (
+            lambda batch: MODEL(batch) * np.nan,
+            ValueError,
+            "must not give NaN scores, got one",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            sample_scores(model, GRAPH.nodes([0, 1], hops=2), NOISY, 2, phase="test")
+    with pytest.raises(ValueError, match=r"`labels` must have shape \(2,\), got \(1,\)"):
+        sample_scores(MODEL, GRAPH.nodes([0, 1], hops=2), NOISY, 2, phase="calibration", labels=[0])
+
+
+def test_labels_that_a_model_rules_out_have_no_score():
+    """Equal infinite logits differ by NaN, and are equal."""
+
+    def masked(batch):
+        return torch.cat([MODEL(batch)[:, :2], torch.full((len(batch.node), 1), -torch.inf)], dim=1)
+
+    nodes = GRAPH.nodes([0, 1], hops=2)
+    scores = sample_scores(masked, nodes, NOISY, 2, phase="test", seed=1)
+    two = sample_scores(lambda b: MODEL(b)[:, :2], nodes, NOISY, 2, phase="test", seed=1)
+    np.testing.assert_array_equal(scores[:, :2], two)
+    assert (scores[:, 2] == 0).all()
+
+
+FORMS = {
+    "float16": lambda matrix: torch.tensor(matrix).half(),
+    "bfloat16": lambda matrix: torch.tensor(matrix).bfloat16(),
+    "bool": lambda matrix: matrix.astype(bool),
+    "big-endian": lambda matrix: matrix.astype(">f4"),
+    "gradients": lambda matrix: torch.tensor(matrix).double().requires_grad_(),
+    "lists": lambda matrix: matrix.tolist(),
+    "coo": lambda matrix: torch.tensor(matrix).to_sparse(),
+    "csr": lambda matrix: torch.tensor(matrix).to_sparse_csr(),
+    "csc": lambda matrix: torch.tensor(matrix).to_sparse_csc(),
+    "bsr": lambda matrix: torch.tensor(matrix).to_sparse_bsr((2, 1)),
+    "bsc": lambda matrix: torch.tensor(matrix).to_sparse_bsc((1, 1)),
+    "sparse bfloat16": lambda matrix: torch.tensor(matrix).bfloat16().to_sparse(),
+    "dok": scipy.sparse.dok_matrix,
+    "dia": scipy.sparse.dia_array,
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CS. tensor support")
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_matrix_is_the_same_graph(form):
+    made = FORMS[form]
+    assert Graph(made(ADJACENCY), made(BITS)).digest == GRAPH.digest
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "message"),
+    [
+        (lambda one: scipy.sparse.coo_array(one * (1 + 2j)), TypeError, "values of dtype complex"),
+        (lambda one: torch.tensor(one * (1 + 2j)).to_sparse(), TypeError, "values of dtype comp"),
+        (lambda one: one * (1 + 2j), TypeError, "values of dtype complex128"),
+        (lambda one: one.astype(str), TypeError, "values of dtype <U"),
+        (lambda one: np.ma.masked_equal(one, 1), TypeError, "must be a plain array, got a masked"),
+        (lambda one: [np.ma.masked_equal(row, 1) for row in one], TypeError, "got a masked array"),
+        (lambda one: torch.tensor(one).to("meta"), ValueError, "must hold data, got a tensor on"),
+        (lambda one: torch.tensor(one).to_sparse().to("meta"), ValueError, "must hold data"),
+        (lambda one: one[0], TypeError, "must be a matrix of zeros and ones"),
+    ],
+)
+def test_what_is_no_matrix_of_zeros_and_ones_is_refused(made, error, message):
+    for name, parts in (
+        ("adjacency", (made(ADJACENCY), BITS)),
+        ("attributes", (ADJACENCY, made(BITS))),
+    ):
+        with pytest.raises(error, match=f"`{name}` .*{message}"):
+            Graph(*parts)
+
+
+def test_edges_are_checked_as_arrays_are():
+    def graph(edges):
+        return Graph.from_data(SimpleNamespace(edge_index=edges, x=BITS))
+
+    places = np.stack(np.nonzero(ADJACENCY))
+    assert graph(places.tolist()).digest == graph(torch.tensor(places)).digest == GRAPH.digest
+    empty = Graph(np.zeros_like(ADJACENCY), BITS)
+    assert graph([[], []]).digest == graph(places[:, :0]).digest == empty.digest
+    for edges, error, message in (
+        (np.ma.masked_array(places, places == 3), TypeError, "must be a plain array, got a masked"),
+        (torch.tensor(places).to("meta"), ValueError, "must hold data"),
+        (places.astype(float), TypeError, r"must be integers \(2, E\), got float64"),
+        ([], TypeError, r"must be integers \(2, E\), got int64 of shape \(0,\)"),
+    ):
+        with pytest.raises(error, match=f"`edge_index` {message}"):
+            graph(edges)
 
 
 def test_a_field_that_is_the_whole_graph_is_refused_before_drawing():
@@ -324,8 +450,9 @@ def test_shared_calibration_noise_needs_its_correction():
     with pytest.raises(ValueError, match=message):
         mixture.calibrate([(shared, labels[:40])])
     scores = sample_scores(MODEL, shared, NOISY, 64, phase="calibration", labels=labels[:40])
-    with pytest.raises(ValueError, match=message):
-        bincp.BinCP(bincp.certify(NOISY, Flips(0, 1))).calibrate(scores)
+    for form in (scores, scores[:30].copy(), list(scores), tuple(scores)):
+        with pytest.raises(ValueError, match=message):
+            bincp.BinCP(bincp.certify(NOISY, Flips(0, 1))).calibrate(form)
     with pytest.raises(ValueError, match=message):
         mixture.sweep(shared, labels[:40])
     classifier = RobustClassifier(
@@ -347,6 +474,46 @@ def test_sweeps_measure_nodes():
     assert swept.rows[0].average_set_size == sets.sum(axis=1).mean()
 
 
+class Seen(GCN):
+    """Notes the ones of the attributes of each node that it sees."""
+
+    def __init__(self):
+        super().__init__()
+        self.graphs = []
+
+    def forward(self, batch):
+        ends = [*batch.offsets.tolist()[1:], len(batch.columns)]
+        nodes = batch.node.tolist()
+        ones = {node: [] for node in nodes}
+        for node, start, end in zip(nodes, batch.offsets.tolist(), ends, strict=True):
+            ones[node] = batch.columns[start:end].tolist()
+        self.graphs.append(ones)
+        return super().forward(batch)
+
+
+@pytest.mark.parametrize("shared", [(True, True), (True, False), (False, True)])
+def test_the_two_parts_of_a_sweep_share_no_noisy_graph(shared):
+    """The noise of a node is that of its bits: equal noise of many bits is no coincidence."""
+    n, model = 30, Seen()
+    labels = np.random.default_rng(0).integers(0, K, N)
+    classifier = RobustClassifier(
+        model, NOISY, Flips(0, 1), alpha="0.2", n_samples=4, batch_size=1, seed=5
+    )
+    parts = np.arange(n), np.arange(n, N)
+    known, ahead = (
+        GRAPH.nodes(part, hops=2, shared=one) for part, one in zip(parts, shared, strict=True)
+    )
+    classifier.sweep(
+        known, labels[:n], ahead, labels[n:], correction="shared-draws", alpha="0.3", seed=3
+    )
+    first = 4 if shared[0] else 4 * n + 2  # with the two graphs that compare fields
+    for one in model.graphs[:first]:
+        for other in model.graphs[first:]:
+            both = one.keys() & other.keys()
+            if len(both) * D >= 60:
+                assert any(one[node] != other[node] for node in both)
+
+
 def test_a_classifier_hands_out_no_id_that_graphs_have_no_room_for():
     labels = np.random.default_rng(0).integers(0, K, N)
     classifier = RobustClassifier(MODEL, NOISY, Flips(0, 1), alpha="0.2", n_samples=16, seed=5)
@@ -366,6 +533,11 @@ def test_a_shared_test_graph_is_drawn_once_with_a_seed():
         shared = GRAPH.nodes([41, 42], hops=2, shared=True)
         pieces = [shared, GRAPH.nodes([43], hops=2, shared=True)]
         assert classifier.predict(iter(pieces)).sets.shape == (3, K)
+        for first in (shared, GRAPH.nodes([41], hops=2)):  # which has the noise of id 0, too
+            stream = copy.copy(classifier).reseed().predict_iter(iter([first, pieces[1]]))
+            next(stream)
+            with pytest.raises(ValueError, match="and a batch before this one has shown it"):
+                next(stream)
         if seed is None:
             classifier.predict(shared)
         else:

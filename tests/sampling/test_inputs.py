@@ -243,6 +243,11 @@ class TestRefusals:
                 TypeError,
                 r"dense tensor, got torch.sparse_coo; use x.to_dense\(\)",
             ),
+            (
+                lambda: torch.nested.nested_tensor(list(torch.from_numpy(X)), layout=torch.jagged),
+                TypeError,
+                "dense tensor, got a nested one",
+            ),
             (lambda: np.float32(1) * np.ones(()), TypeError, "must be a tensor or an array"),
             (lambda: np.array(1, np.float32), ValueError, r"must have shape \(n, ...\)"),
             (
@@ -295,6 +300,8 @@ class TestRefusals:
         table = types.SimpleNamespace(to_numpy=lambda: X, __len__=lambda: N)
         with pytest.raises(TypeError, match=r"got SimpleNamespace; use x.to_numpy\(\)"):
             sample_scores(logits, table, SCHEME, M, phase="test")
+        with pytest.raises(TypeError, match=r"got SimpleNamespace; use x.to_numpy\(\)"):
+            sample_scores(logits, table, SCHEME, M, phase="test", labels=np.zeros(N, int))
 
         class Other:
             def __array__(self):

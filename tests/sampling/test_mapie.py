@@ -71,6 +71,16 @@ def ours(estimator=None, **options):
     return SplitConformalClassifier(estimator, **(given | options))
 
 
+class Frame:
+    """What is asked of a data frame: columns, and an array."""
+
+    def __init__(self, values, columns):
+        self.values, self.columns = values, columns
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+
 class TestCodeOfMapie:
     def test_two_lines_are_changed(self):
         code = MAPIE_CODE.format(levels="0.9")
@@ -157,6 +167,32 @@ class TestSets:
             np.testing.assert_array_equal(predicted, logits.argmax(1))
             assert metrics.coverage(sets[:, :, 0], Y[TEST]) > 0.85
 
+    @pytest.mark.parametrize("as_given", [np.asarray, torch.from_numpy])
+    def test_a_model_in_place_does_not_write_to_the_inputs(self, as_given):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(60, 4)).astype(np.float32)
+        kept, y = x.copy(), (x[:, 0] > 0).astype(int)
+        robust = ours(lambda batch: batch.add_(5)[:, :2])
+        given = as_given(x)
+        robust.conformalize(given, y)
+        predicted, _ = robust.predict_set(given)
+        np.testing.assert_array_equal(x, kept)
+        np.testing.assert_array_equal(predicted, kept[:, :2].argmax(1))
+        np.testing.assert_array_equal(robust.predict(given), predicted)
+        np.testing.assert_array_equal(x, kept)
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+    def test_modules_of_16_bits_and_turned_inputs_are_taken(self, dtype):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(80, 3)).astype(np.float32)[::-1]
+        x.flags.writeable = False
+        torch.manual_seed(0)
+        module = torch.nn.Linear(3, 2).to(dtype)
+        robust = ours(module).conformalize(x, (x[:, 0] > 0).astype(int))
+        with torch.no_grad():
+            wanted = module(torch.from_numpy(x.copy()).to(dtype)).argmax(1)
+        np.testing.assert_array_equal(robust.predict(x), wanted)
+
     def test_each_call_draws_new_noise(self):
         seen = []
 
@@ -193,6 +229,32 @@ class TestSets:
         pandas = pytest.importorskip("pandas")
         frame, column = pandas.DataFrame(X[CONFORMALIZE]), pandas.Series(Y[CONFORMALIZE])
         assert ours().conformalize(frame, column).rules_[0].tau_ == tau
+
+    @pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # noise keeps none
+    def test_columns_of_data_frames_keep_their_order(self):
+        """Arrays have none: columns that were exchanged were taken by their places."""
+        names = list("abcdefgh")[: X.shape[1]]
+        named = Frame(X[CONFORMALIZE], names)
+        turned = Frame(X[CONFORMALIZE][:, ::-1], names[::-1])
+        fitted = LogisticRegression().fit(X[FIT], Y[FIT])
+        adapter = ours(fitted).conformalize(named, Y[CONFORMALIZE])
+        plain = ours(fitted).conformalize(X[CONFORMALIZE], Y[CONFORMALIZE])
+        assert adapter.rules_[0].tau_ == plain.rules_[0].tau_
+        for call in (adapter.predict_set, adapter.predict):
+            with pytest.raises(ValueError, match=r"`X` must have the columns \['a', 'b'.*got \["):
+                call(turned)
+        other = ours(fitted).conformalize(turned, Y[CONFORMALIZE])  # whose estimator has no names
+        other.conformalize(named, Y[CONFORMALIZE]).predict(named)
+        # Nothing was drawn for what was refused, and arrays are taken by places.
+        np.testing.assert_array_equal(
+            adapter.predict_set(named)[1], plain.predict_set(X[CONFORMALIZE])[1]
+        )
+        fitted.feature_names_in_ = np.array(names, object)
+        with pytest.raises(ValueError, match="`X_conformalize` must have the columns"):
+            ours(fitted).conformalize(turned, Y[CONFORMALIZE])
+        again = ours(fitted).conformalize(X[CONFORMALIZE], Y[CONFORMALIZE])
+        with pytest.raises(ValueError, match="`X` must have the columns"):
+            again.predict(turned)
 
 
 class TestArguments:

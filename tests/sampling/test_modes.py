@@ -1,5 +1,7 @@
 """Evaluation mode with several users of one module, and modules whose mode cannot be set."""
 
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -239,3 +241,89 @@ class TestModesThatCannotBeSet:
         for model in (script, frozen, traced):
             self.check(model, net, rtol=1e-6)
         assert not hasattr(frozen, "training") or not frozen.training
+
+
+FORKED = """
+import os, signal, threading
+import numpy as np, torch
+from bincp.sampling import sample_scores
+from bincp.smoothing import Gaussian
+
+torch.set_num_threads(1)
+begun, done, x = threading.Event(), threading.Event(), np.zeros((4, 4), np.float32)
+
+class Slow(torch.nn.Module):
+    def forward(self, x):
+        begun.set()
+        done.wait()
+        return x
+
+def sample():
+    sample_scores(net, x, Gaussian(1.0), 2, phase="test")
+
+net = torch.nn.Sequential(torch.nn.Dropout(), Slow())
+thread = threading.Thread(target=sample, daemon=True)
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    before = net.training, net[0].training
+    done.set()
+    sample()
+    os._exit(0 if before == (net.training, net[0].training) == (True, True) else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert not net[0].training
+done.set()
+thread.join()
+assert net[0].training
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_wait_for_the_runs_of_its_parent():
+    """There the module has its own mode, which the thread that set it aside cannot give back."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
+
+
+class TestRowsOfABatch:
+    """A score must not depend on the noise of other rows."""
+
+    @pytest.mark.parametrize("wrap", [lambda net: net, torch.nn.Sequential])
+    def test_norms_of_the_batch_are_refused(self, wrap):
+        x = torch.from_numpy(inputs())
+        own = torch.nn.BatchNorm1d(x.shape[1], track_running_stats=False)
+        model = wrap(torch.nn.Sequential(own, torch.nn.Linear(x.shape[1], 3)))
+        with pytest.raises(ValueError, match=r"rows of a batch independently .*BatchNorm1d '.*0'"):
+            sample_scores(model, x, Gaussian(1.0), 4, phase="test", batch_size=8)
+
+    def test_norms_of_one_image_are_taken(self):
+        torch.manual_seed(0)
+        images = torch.rand(3, 2, 4, 4)
+        layers = torch.nn.Flatten(), torch.nn.Linear(32, 3)
+        instance = torch.nn.Sequential(torch.nn.InstanceNorm2d(2), *layers)
+        batch = torch.nn.Sequential(torch.nn.BatchNorm2d(2, affine=False), *layers)
+        batch[0].running_mean = batch[0].running_var = None
+        given = {"phase": "test", "score": "logit"}
+        expected = sample_scores(instance, images, Gaussian(1.0), 4, **given)
+        own = sample_scores(batch, images, Gaussian(1.0), 4, batch_size=1, **given)
+        np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_narrow_inputs_of_a_wide_module_are_named():
+    x = torch.zeros(5, 4)
+    model = torch.nn.Linear(4, 3).double()
+    with pytest.raises(ValueError, match=r"parameters are float64, got float32; use x\.astype"):
+        sample_scores(model, x, Gaussian(1.0), 4, phase="test")
+
+    class Widening(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, x):
+            return self.model(x.double())
+
+    assert sample_scores(Widening(), x, Gaussian(1.0), 4, phase="test").dtype == np.float64
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        sample_scores(Widening(), x[:, :3], Gaussian(1.0), 4, phase="test")

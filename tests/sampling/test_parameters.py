@@ -220,7 +220,7 @@ def test_a_forked_process_does_not_begin_the_seed_again(used, monkeypatch):
         if used:
             drawn(ours, seen)
         with monkeypatch.context() as forked:
-            forked.setattr(_seeds, "_process", _seeds._process + 1)
+            forked.setattr(_seeds, "_forks", _seeds._forks + 1)
             with pytest.raises(RuntimeError, match="must not draw in a forked process"):
                 drawn(ours, seen)
             with pytest.raises(ValueError, match="`first_id` must be beyond all ids in use"):
@@ -228,6 +228,29 @@ def test_a_forked_process_does_not_begin_the_seed_again(used, monkeypatch):
             with pytest.raises(ValueError, match="`first_id` must be beyond all ids in use"):
                 ours.set_params(seed=6).set_params(seed=5)
             drawn(ours.reseed(7), seen)
+
+
+@pytest.mark.parametrize("phases", [1, 2])
+@pytest.mark.parametrize(
+    "back", [lambda one: one.reseed(5), lambda one: one.set_params(seed=6).set_params(seed=5)]
+)
+def test_a_seed_that_comes_back_stays_beyond_its_first_id(phases, back):
+    """The ids below it belong to another object, of which this one knows nothing more."""
+    seen = Recorder()
+    for ours in kinds(seen, 5):
+        rows = [drawn(ours, seen)]
+        other = copy.copy(ours).reseed(5, first_id=100)
+        seen.rows.clear()
+        if phases == 1:
+            other.predict(np.zeros((20, 4), np.float32))
+            rows += seen.rows
+        else:
+            rows.append(drawn(other, seen))
+        rows.append(drawn(back(other.reseed(7)), seen))
+        with pytest.raises(ValueError, match=r"`first_id` must be in \[1\d\d, .* got 99"):
+            other.reseed(5, first_id=99)
+        found = np.concatenate(rows)
+        assert len(np.unique(found, axis=0)) == len(found)
 
 
 def test_cross_validation_takes_no_seed():

@@ -1,5 +1,7 @@
 """Set predictors of other libraries on noisy inputs, and the audit of their outcomes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,15 @@ def interval_of(noisy):
     return np.stack([noisy.sum(1) - 2, noisy.sum(1) + 2], axis=1)
 
 
+def union_of(noisy):
+    return IntervalSets.from_ends(*interval_of(noisy).T[:, :, None], 1)
+
+
+def two_as_floats(noisy):
+    """Return sets of two classes that look like intervals: [0, 1] would hold both labels."""
+    return classes_of(noisy)[:, :2].astype(float)
+
+
 def test_a_function_sees_the_noisy_inputs():
     found = outcomes(classes_of, Y)
     np.testing.assert_array_equal(found, classes_of(NOISY)[np.arange(300), Y])
@@ -46,8 +57,19 @@ def test_intervals_are_closed():
     np.testing.assert_array_equal(found, (low <= REAL) & (high >= REAL))
     assert 0 < found.sum() < 300
     assert outcomes(lambda x: np.zeros((len(x), 2)), np.zeros(300)).all()
-    sets = lambda x: IntervalSets.from_ends(*interval_of(x).T[:, :, None], 1)  # noqa: E731
-    np.testing.assert_array_equal(outcomes(sets, REAL), found)
+    np.testing.assert_array_equal(outcomes(union_of, REAL), found)
+
+
+def test_a_data_frame_with_names_is_refused():
+    """Its columns were taken by their places, whatever the predictor was fitted on."""
+
+    class Frame(np.ndarray):
+        columns = ("b", "a", "c", "d")
+
+    with pytest.raises(TypeError, match=r"got Frame with the columns \['b', 'a'.*x.to_numpy\(\)"):
+        noisy_outcomes(classes_of, X.view(Frame), Y, SCHEME)
+    Frame.columns = range(4)
+    assert len(noisy_outcomes(classes_of, X.view(Frame), Y, SCHEME)) == 300
 
 
 def test_a_seed_is_secret_unless_given():
@@ -71,7 +93,23 @@ class MapieRegressor:
         return x.sum(1), interval_of(x)[:, :, None]
 
 
+class CrepesClassifier:
+    """Those of crepes 0.9: numbers 0 and 1 (n, K), in the order of the learner's classes."""
+
+    def __init__(self, learner):
+        self.learner = learner
+
+    def predict_set(self, x, labels, confidence):
+        assert (labels, confidence) == (False, 0.9)
+        return classes_of(x).astype(int)
+
+
+class OwnMapieClassifier(MapieClassifier):
+    """Of a class that a user derived."""
+
+
 MapieClassifier.__module__ = "mapie.classification"
+CrepesClassifier.__module__ = "crepes.base"
 MapieRegressor.__module__ = "mapie.regression"
 
 
@@ -82,6 +120,33 @@ def test_the_shapes_of_mapie():
     several.levels = 2
     with pytest.raises(ValueError, match=r"one confidence level, got sets of shape \(300, 3, 2\)"):
         outcomes(several, Y)
+
+
+def test_a_derived_class_is_one_of_its_library():
+    np.testing.assert_array_equal(outcomes(OwnMapieClassifier(), Y), outcomes(classes_of, Y))
+
+
+@pytest.mark.parametrize("names", [[1, 2, 3], ["ant", "bee", "cat"], [0, 1, 2], [2, 1, 0]])
+def test_columns_are_the_classes_that_a_predictor_was_fitted_on(names):
+    """Places would take 1 and 2 of the classes 1, 2, 3 for the second and third column."""
+    learner = SimpleNamespace(classes_=np.array(names))
+    of_mapie = MapieClassifier()
+    of_mapie._mapie_classifier = learner
+    for predictor, options in (
+        (CrepesClassifier(learner), {"confidence": 0.9}),
+        (of_mapie, {}),
+    ):
+        labels, some = np.array(names)[Y], Y < 2
+        found = noisy_outcomes(predictor, X[some], labels[some], SCHEME, seed=5, **options)
+        wanted = noisy_outcomes(classes_of, X[some], Y[some], SCHEME, seed=5)
+        np.testing.assert_array_equal(found, wanted)
+        assert 0 < found.sum() < len(found)
+        same = noisy_outcomes(
+            predictor, X[some], labels[some], SCHEME, seed=5, classes=names, **options
+        )
+        np.testing.assert_array_equal(same, wanted)
+        with pytest.raises(ValueError, match="`classes` must be those of the predictor"):
+            outcomes(predictor, labels, classes=[names[1], names[0], names[2]], **options)
 
 
 class TorchPredictor:
@@ -107,6 +172,44 @@ def test_the_shapes_of_torchcp():
     np.testing.assert_array_equal(outcomes(intervals, REAL), outcomes(interval_of, REAL))
     with pytest.raises(TypeError, match="must return a tensor of sets, got list"):
         outcomes(TorchPredictor(classes_of, as_list=True), Y)
+
+
+class CrepesClassifier:
+    """The shapes of crepes: sets (n, K) of zeros and ones, if it has a learner."""
+
+    __module__ = "crepes.base"
+
+    def __init__(self):
+        self.learner = None
+
+    def predict_set(self, x, labels=True, confidence=0.95):
+        assert not labels
+        return classes_of(x + confidence).astype(int)
+
+
+class CrepesRegressor:
+    """The shapes of crepes: intervals (n, 2)."""
+
+    __module__ = "crepes.base"
+
+    def __init__(self):
+        self.learner = None
+
+    def predict_int(self, x, confidence=0.95):
+        return interval_of(x) + confidence
+
+
+def test_the_shapes_of_crepes():
+    found = outcomes(CrepesClassifier(), Y, confidence="3/4")
+    np.testing.assert_array_equal(found, outcomes(lambda x: classes_of(x + 0.75), Y))
+    found = outcomes(CrepesRegressor(), REAL, confidence=0.5)
+    np.testing.assert_array_equal(found, outcomes(lambda x: interval_of(x) + 0.5, REAL))
+    bare = CrepesRegressor()
+    del bare.learner
+    with pytest.raises(TypeError, match=r"crepes \(WrapClassifier, WrapRegressor\)"):
+        outcomes(bare, REAL, confidence=0.5)
+    with pytest.raises(ValueError, match="`confidence` must be given for a predictor of crepes"):
+        outcomes(CrepesClassifier(), Y)
 
 
 def test_mapie_itself():
@@ -193,10 +296,21 @@ def test_outcomes_are_what_an_audit_takes():
         (lambda x: classes_of(x)[:9], Y, {}, ValueError, r"shape \(300, K\)"),
         (lambda x: interval_of(x)[:9], REAL, {}, ValueError, r"intervals of shape \(300, 2\)"),
         (interval_of, REAL[:9], {}, ValueError, r"real numbers of shape \(300,\)"),
-        (interval_of, np.where(REAL > 1, np.nan, REAL), {}, ValueError, "`y` must not be NaN"),
+        (interval_of, np.where(REAL > 1, np.nan, REAL), {}, ValueError, "`y` must be finite"),
         (lambda x: interval_of(x) * np.nan, REAL, {}, ValueError, "`predictor` must not be NaN"),
         (lambda x: np.zeros((len(x), 38)), REAL, {}, ValueError, "IntervalSets serves unions"),
         (lambda x: np.full((len(x), 2), "a"), Y, {}, TypeError, "booleans or intervals"),
+        (classes_of, Y, {"classes": [0, 1, 1]}, ValueError, "`classes` must differ"),
+        (classes_of, Y, {"classes": 3}, TypeError, "`classes` must be a sequence, got 3"),
+        (classes_of, Y[:, None], {"classes": [0, 1, 2]}, ValueError, r"shape \(n,\), got \(300, 1"),
+        (two_as_floats, Y > 1, {"classes": [False, True]}, ValueError, "booleans or integers"),
+        (two_as_floats, (Y > 1).astype(int), {}, ValueError, "0 and 1 in float64, which would be"),
+        (interval_of, np.full(300, np.inf), {}, ValueError, "`y` must be finite, got inf"),
+        (interval_of, np.full(300, 2**53 + 1), {}, ValueError, "`y` must be doubles"),
+        (interval_of, REAL > 0, {}, TypeError, "`y` must be real numbers, got dtype bool"),
+        (union_of, REAL[:, None], {}, ValueError, r"real numbers of shape \(300,\)"),
+        (union_of, 0.5, {}, ValueError, r"real numbers of shape \(300,\), got shape \(\)"),
+        (lambda x: union_of(x[:9]), REAL, {}, ValueError, "must return 300 sets, got 9"),
     ],
 )
 def test_bad_arguments(predictor, y, options, error, message):

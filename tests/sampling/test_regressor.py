@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import os
 import pickle
 import threading
@@ -55,6 +56,49 @@ def same(one, other):
         np.array_equal(getattr(one, name), getattr(other, name))
         for name in ("offsets", "left", "right")
     )
+
+
+def test_arrays_are_decided_by_the_score_of_the_regressor_alone(data):
+    """Quantiles and spreads have one shape, and a rule of the one says nothing about the other."""
+    x, y = data
+    taken = {"residual": (1, 16), "normalized": (1, 2, 16), "cqr": (1, 2, 16), "upper": (1, 16)}
+    for own in ("cqr", "lower", "residual"):
+        rule = regressor(two if own == "cqr" else mean, score=own).calibrate(x, y).rule
+        for score, shape in taken.items():
+            if score == own:
+                assert len(predict_sets(rule, np.ones(shape, np.float32), score=score)) == 1
+                continue
+            wanted = rf"`score` must be that of .* {{'name': '{own}'}}, got '{score}'"
+            with pytest.raises(ValueError, match=wanted):
+                predict_sets(rule, np.ones(shape), score=score)
+    classes = RobustClassifier(
+        lambda z: z.double(), Gaussian(0.5), L2(0.1), alpha=0.2, n_samples=16, passes=None
+    ).calibrate(x, np.zeros(150, int))
+    with pytest.raises(ValueError, match=r"{'name': 'tps'}, got 'residual'"):
+        predict_sets(classes.rule, np.ones((1, 16)))
+
+
+@pytest.mark.parametrize("spread", [0.0, -1.0, math.inf])
+def test_a_spread_that_is_none_is_named_by_its_input(data, spread):
+    """Batches are scored one by one, and places in a batch would lead to another input."""
+    x, y = data
+    x = np.where(np.arange(150)[:, None] == 77, np.float32(1000), x)
+
+    def model(noisy):
+        far = noisy[:, 0] > 500
+        return torch.stack([noisy[:, 0], torch.where(far, spread, torch.ones(()))], dim=1)
+
+    wanted = (
+        rf"`model` must give spreads .* finite, got {spread} for input 77( \(id 227\))?, draw 0$"
+    )
+    ours = regressor(model, score="normalized", batch_size=16)
+    loader = [(x[i : i + 30], y[i : i + 30]) for i in range(0, 150, 30)]
+    for given in ((x, y), (loader,)):
+        with pytest.raises(ValueError, match=wanted):
+            ours.calibrate(*given)
+    ours.calibrate(x[:70], y[:70])
+    with pytest.raises(ValueError, match=r"got .* for input 7( \(id \d+\))?, draw 0$"):
+        ours.predict(x[70:])
 
 
 @pytest.mark.parametrize("score", ["residual", "normalized", "cqr", "lower", "upper"])
@@ -217,6 +261,35 @@ def test_functions_of_arrays(data):
     ).tolist() == [[1], [1]]
 
 
+@pytest.mark.parametrize("dtype", [">f8", "<f8", ">f4", "<f4", ">i2", "<u8"])
+def test_functions_may_return_either_byte_order(dtype):
+    rows = np.arange(12.0).reshape(4, 3)
+    for returned in (lambda x: x.astype(dtype), lambda x: x.astype(dtype)[::-1, ::-1]):
+        found = as_regressor(returned, arrays=True)(torch.from_numpy(rows))
+        np.testing.assert_array_equal(found.numpy(), returned(rows).astype(float))
+
+
+def test_a_model_in_place_does_not_change_what_the_next_one_sees():
+    """The second of a pair saw max(x, 0)."""
+    x = torch.linspace(-1, 1, 12).reshape(4, 3)
+    first = torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Linear(3, 1))
+
+    def in_place(rows):
+        rows *= 3
+        return rows[:, 0]
+
+    pairs = {
+        (first, lambda x: x[:, 1]): False,
+        (lambda x: x.mul_(2)[:, 0], lambda x: x[:, 1]): False,
+        (in_place, lambda x: x[:, 1]): True,
+    }
+    for pair, arrays in pairs.items():
+        found = as_regressor(pair, arrays=arrays)(x.clone())
+        alone = [as_regressor(one, arrays=arrays)(x.clone())[:, 0] for one in pair]
+        assert torch.equal(found, torch.stack(alone, dim=1))
+        assert torch.equal(found[:, 1], x[:, 1])
+
+
 class Classifier:
     classes_ = np.array([0, 1])
 
@@ -252,7 +325,8 @@ def test_what_is_no_regressor(estimator, options, error, message):
             "floating-point predictions, got torch.int64",
         ),
         (lambda _: 1.0, False, TypeError, "a tensor of predictions, got float"),
-        (lambda x: x[:, 0].tolist(), True, TypeError, "an array of real numbers, got list"),
+        (lambda x: x[:, 0].tolist(), True, TypeError, "must return an array, got list"),
+        (lambda x: np.ma.masked_less(x[:, 0], 1), True, TypeError, "plain array.* got MaskedArray"),
         (lambda x: x[:, 0] > 0, True, TypeError, "an array of real numbers, got bool"),
     ],
 )
@@ -651,6 +725,7 @@ def test_bad_calls_are_refused(data):
         ((x, y[:9]), {}, ValueError, r"`y` must have shape \(150,\), got \(9,\)"),
         ((x,), {}, TypeError, "`y` must be given with an array"),
         (([],), {}, ValueError, "at least one input"),
+        ((x, y), {"model": two}, ValueError, "must return 1 numbers an input for the score 'res"),
         ((iter([]),), {}, ValueError, "at least one calibration input"),
         (([(x,)],), {}, ValueError, "must yield pairs"),
         (([(x, y[:9])],), {}, ValueError, "one label for each input of a batch"),
@@ -659,8 +734,9 @@ def test_bad_calls_are_refused(data):
         ((x, y), {"indices": [0] * 150}, ValueError, "indices"),
     ]
     for arguments, options, error, message in cases:
+        own = regressor(options.pop("model")) if "model" in options else ours
         with pytest.raises(error, match=message):
-            ours.calibrate(*arguments, **options)
+            own.calibrate(*arguments, **options)
     with pytest.raises(ValueError, match="must yield inputs of one shape and dtype"):
         ours.calibrate([(x, y), (x.astype(np.float64), y)])
     widths = iter([torch.float32] * 10 + [torch.float64] * 99)
@@ -668,6 +744,8 @@ def test_bad_calls_are_refused(data):
     with pytest.raises(ValueError, match="dtype float32 as before, got float64"):
         changing.calibrate([(x, y), (x, y)])
     ours.calibrate(x, y)
+    with pytest.raises(ValueError, match="`x` must hold at least one input"):
+        ours.predict(iter([]))
     with pytest.raises(ValueError, match="`model` must not give NaN"):
         regressor(lambda rows: rows.mean(1) * np.nan).calibrate(x, y)
     with pytest.raises(ValueError, match="must have 9 elements an input"):

@@ -84,6 +84,12 @@ class TestValues:
         votes = sample(tmp_path / "votes", keep="votes", **given)
         assert np.array_equal(votes.values(), vote_counts(coordinates, X, NOISE, M, seed=SEED))
 
+    @pytest.mark.parametrize("tau", [float("nan"), "a", None, True, np.zeros(2)])
+    def test_thresholds_that_are_none_are_refused(self, tmp_path, tau):
+        run = sample(tmp_path / "run", keep="scores")
+        with pytest.raises((TypeError, ValueError), match="`tau` must "):
+            run.counts(tau)
+
     def test_datasets_and_loaders_give_the_bytes_of_arrays(self, tmp_path):
         dataset = torch.utils.data.TensorDataset(X, torch.from_numpy(Y))
         expected = sample(tmp_path / "array")
@@ -114,12 +120,37 @@ class TestValues:
             "pairs of an input and its label": [(X[0], 0), (X[1], 1, 2)],
             "must yield tensors or arrays": [(X[0], 0), ("x", 1)],
             "got 3 at index": [(X[0], 0), (X[1], 3)],
+            "labels for all inputs or none, got both by 1": [(X[0], 0), X[1]],
+            "for all inputs or none, got both by 1": [X[0], (X[1], 0)],
+            "at least one input, got an empty dataset": [],
         }
         for message, items in cases.items():
             with pytest.raises((TypeError, ValueError), match=message):
                 sample(tmp_path / str(len(message)), x=Items(items), labels=None)
 
+    @pytest.mark.parametrize("labelled_first", [True, False])
+    def test_labels_that_only_some_parts_have_are_not_lost(self, tmp_path, labelled_first):
+        items = [(x, 0) if (i < 8) == labelled_first else x for i, x in enumerate(X)]
+        for parts in (1, 2, N):
+            folder = tmp_path / str(parts)
+            with pytest.raises(ValueError, match="labels for all inputs or none, got both by 8"):
+                sample(folder, x=Items(items), labels=None, keep="scores", parts=parts)
+
+    def test_arrays_that_do_not_fit_are_refused(self, tmp_path):
+        for options, message in (
+            ({"x": X[0], "labels": None}, r"`x` must have shape \(n, ...\) and not be empty"),
+            ({"x": X[:0], "labels": None}, r"`x` must have shape \(n, ...\) and not be empty"),
+            ({"labels": Y[:3]}, r"`labels` must have shape \(14,\), got \(3,\)"),
+            ({"labels": Y[:, None]}, r"`labels` must have shape \(14,\), got \(14, 1\)"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                sample(tmp_path / "run", **options)
+        assert not (tmp_path / "run").exists()
+
     def test_loaders_in_another_order_are_refused(self, tmp_path):
+        collated = torch.utils.data.DataLoader(X, collate_fn=torch.stack)
+        with pytest.raises(ValueError, match="`x` must be a loader with the default collate_fn"):
+            sample(tmp_path / "run", x=collated, labels=None)
         loader = torch.utils.data.DataLoader(X, shuffle=True)
         with pytest.raises(ValueError, match="RandomSampler"):
             sample(tmp_path / "run", x=loader, labels=None)
@@ -141,9 +172,9 @@ class Items:
         return self.items[i]
 
 
-def rule_of(alpha, m=M, **options):
+def rule_of(alpha, m=M, dtype=np.float32, **options):
     """Return a rule whose tau depends on alpha."""
-    scores = np.random.default_rng(0).random((60, m), dtype=np.float32)
+    scores = np.random.default_rng(0).random((60, m), dtype=np.float32).astype(dtype)
     return quiet(BinCP(certify(NOISE, balls.L2(0.01)), alpha=alpha, **options).calibrate, scores)
 
 
@@ -312,6 +343,21 @@ class TestDamage:
         sample(run.path)
         assert files(run.path) == expected
 
+    def test_a_run_is_found_from_another_folder_and_missed_where_it_was(
+        self, tmp_path, monkeypatch
+    ):
+        expected = sample(tmp_path / "run").values()
+        monkeypatch.chdir(tmp_path)
+        run = bincp.sampling.open("run")
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        np.testing.assert_array_equal(run.values(), expected)
+        assert run.missing() == []
+        os.rename(tmp_path / "run", tmp_path / "moved")
+        with pytest.raises(FileNotFoundError, match="its folder was moved, renamed or removed"):
+            run.values()
+        np.testing.assert_array_equal(bincp.sampling.open("../moved").values(), expected)
+
     def test_a_part_of_another_run_is_refused_and_not_replaced(self, tmp_path):
         run, other = sample(tmp_path / "run"), sample(tmp_path / "other", seed=1)
         shutil.copy(other.path / "00001-of-00004.npz", run.path)
@@ -359,6 +405,24 @@ class TestDamage:
         assert [p.name for p in run.path.glob(".*")] == [".00001-of-00004.npz.0123.tmp"]
         sample(run.path)
         assert list(run.path.glob(".*")) == []
+
+    def test_leftovers_that_may_not_be_removed_do_no_harm(self, tmp_path, monkeypatch):
+        """The folder is read-only or another user's, or the file is open on Windows."""
+        expected = files(sample(tmp_path / "whole").path)
+        run = sample(tmp_path / "run", shard=(0, 2))
+        (run.path / ".seed.0123.tmp").write_bytes(b"half")
+        (run.path / ".00001-of-00004.npz.0123.tmp").write_bytes(b"half")
+        unlink = os.unlink
+
+        def denied(path, *options, **more):
+            if "0123" in str(path):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            unlink(path, *options, **more)
+
+        monkeypatch.setattr(os, "unlink", denied)
+        for _ in range(2):  # while it is made, and once it is complete
+            assert sample(run.path).missing() == []
+        assert {name: files(run.path)[name] for name in expected} == expected
 
     def test_a_writer_whose_file_was_removed_sees_that_the_part_is_there(self, tmp_path):
         path = tmp_path / "file"
@@ -456,6 +520,32 @@ class TestRefusals:
             sample(tmp_path / "run", model=coordinates)
         with pytest.raises(ValueError, match="`score_id` must name"):
             sample(tmp_path / "run", score=lambda logits: logits)
+        with pytest.raises(ValueError, match="`score_id` must be None for the score 'tps'"):
+            sample(tmp_path / "run", score="tps", score_id="tps")
+        with pytest.raises(TypeError, match="`model_id` must be a str, got 1"):
+            sample(tmp_path / "run", model_id=1)
+        assert not (tmp_path / "run").exists()
+
+    def test_what_is_kept_must_be_there_to_keep(self, tmp_path):
+        for options, message in (
+            ({"keep": "all"}, "`keep` must be one of 'label scores', 'scores', .* got 'all'"),
+            ({"keep": "label scores", "labels": None}, "`labels` must be given with keep='label"),
+            ({"keep": "counts", "rules": []}, "`rules` must hold at least one rule, got none"),
+            ({"keep": "counts"}, "`rules` must be given with keep='counts' .* got no rules"),
+            ({"keep": "scores", "rules": rule_of(0.1)}, "got rules with keep='scores'"),
+            (
+                {"rules": BinCP(certify(NOISE, balls.L2(0.01)))},
+                "`rules` must be calibrated on sampled scores",
+            ),
+            (
+                {"rules": [rule_of(0.1), rule_of(0.1, dtype=np.float64)]},
+                "`rules` must be for scores of one dtype, got float32 and float64",
+            ),
+            ({"rules": rule_of(0.1, passes="auto"), "keep": "counts"}, "got one that stops early"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                sample(tmp_path / "run", **options)
+        assert not (tmp_path / "run").exists()
 
     @pytest.mark.parametrize("seed", [-1, 2**64, 1.0])
     def test_seeds_out_of_range_are_refused(self, tmp_path, seed):
@@ -906,6 +996,11 @@ class TestMerging:
             merge(tmp_path / "merged", [first, incomplete])
         assert not (tmp_path / "merged").exists()
 
+    def test_no_run_is_no_rectangle(self, tmp_path):
+        with pytest.raises(ValueError, match="`runs` must hold at least one run, got none"):
+            merge(tmp_path / "all", [])
+        assert not (tmp_path / "all").exists()
+
     def test_one_run_is_no_sequence(self, tmp_path):
         own = sample(tmp_path / "own")
         for one in (own, str(own.path), own.path):
@@ -958,6 +1053,13 @@ class TestShards:
             shard_of(None, {"RANK": "-1", "WORLD_SIZE": "2"})
         with pytest.raises(ValueError, match="RANK must be below"):
             shard_of(None, {"RANK": "2", "WORLD_SIZE": "2"})
+        incomplete = self.array(3, 3, 9, 2, 4)
+        del incomplete["SLURM_ARRAY_TASK_STEP"]
+        with pytest.raises(ValueError, match="SLURM_ARRAY_TASK_STEP must be set as SLURM_ARRAY_TA"):
+            shard_of(None, incomplete)
+        for shard in ((0, 1, 2), [0, 1], "0/2", 0):
+            with pytest.raises(TypeError, match=r"`shard` must be a pair \(i, N\), got"):
+                shard_of(shard, {})
 
     def test_text(self):
         assert parse_shard("0/4") == (0, 4)

@@ -245,7 +245,7 @@ class TestNumbers:
             ours = sample_scores(first_coordinates, x, Gaussian(1.0), 3, phase="test", indices=ids)
             np.testing.assert_array_equal(ours, expected)
 
-    @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+    @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "uint64"])
     def test_labels_of_any_integer_type(self, dtype):
         def sampled(labels):
             return sample_scores(
@@ -256,6 +256,9 @@ class TestNumbers:
         np.testing.assert_array_equal(sampled(np.array([0, 1, 2], dtype)), expected)
         np.testing.assert_array_equal(sampled(torch.tensor([0, 1, 2]).to(getattr(torch, dtype))),
                                       expected)  # fmt: skip
+        beyond = np.array([0, 1, 2**64 - 1], np.uint64)
+        with pytest.raises(ValueError, match=r"`labels` must be below 2\*\*63, got 184467440737"):
+            sampled(beyond)
 
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
     def test_cuda_gets_the_same_noise(self):
@@ -536,6 +539,16 @@ class TestNormalizedModel:
         for mean, std in ((0, 0), (0, -1), (math.nan, 1), ([0, 0], [1, 1, 1]), ([], 1), (0, [[1]])):
             with pytest.raises(ValueError, match=r"`(mean|std)`"):
                 NormalizedModel(torch.nn.Flatten(), mean, std)
+        for bad in ("a", True, 1 + 2j, None, np.ma.masked_array([1.0, 2.0], [False, True])):
+            for numbers in ({"mean": bad, "std": 1}, {"mean": 0, "std": bad}):
+                with pytest.raises(TypeError, match=r"`(mean|std)` must be"):
+                    NormalizedModel(torch.nn.Flatten(), **numbers)
+        with pytest.raises(TypeError, match=r"`model` must be a torch\.nn"):
+            NormalizedModel(lambda x: x, 0, 1)
+
+    def test_numbers_of_any_array(self):
+        for half in (0.5, np.float32(0.5), torch.tensor([0.5], requires_grad=True), np.array(0.5)):
+            assert NormalizedModel(torch.nn.Flatten(), half, half).to_raw_units(2.0) == 1
 
 
 def classifier(**changes):

@@ -1,6 +1,7 @@
 """The example service of the documents, where its packages are installed."""
 
 import asyncio
+import hashlib
 import importlib.util
 import json
 import os
@@ -98,6 +99,44 @@ def test_an_error_of_one_request_stays_with_it(tmp_path):
     first, bad, last = served(app, steps)
     assert (first.json()["labels"], last.json()["labels"]) == ([0], [1])
     assert (bad.status_code, bad.json()["detail"]) == (422, "the model does not take this input")
+
+
+@pytest.mark.parametrize("x", [[-100, 0, 0], [9, 0, 0]])
+def test_a_client_that_goes_away_takes_nothing_with_it(tmp_path, x):
+    """Neither where the answer to its request is an error, nor where it is a set."""
+    saved(tmp_path / "classifier.json")
+    app = service_module().create_app(tmp_path / "classifier.json", Slow(), wait=0.05)
+
+    async def steps(client):
+        gone = asyncio.create_task(client.post("/predict", json={"x": x}))
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        await asyncio.sleep(0.1)
+        later = client.post("/predict", json={"x": [0, 9, 0]})
+        return await asyncio.wait_for(later, timeout=20)
+
+    assert served(app, steps).json()["labels"] == [1]
+
+
+def test_a_calibration_has_the_digest_of_the_file_that_it_came_from(tmp_path):
+    """The file is replaced while it is read."""
+    module, path = service_module(), tmp_path / "classifier.json"
+    saved(path)
+    old, load = path.read_bytes(), module.RobustClassifier.load
+
+    def replaced(*given):
+        loaded = load(*given)
+        if path.read_bytes() == old:
+            saved(path, alpha=0.3, seed=1)
+        return loaded
+
+    module.RobustClassifier.load = replaced
+    try:
+        made = module.Calibration.load(path, Slow())
+    finally:
+        module.RobustClassifier.load = load
+    assert made.digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert float(made.classifier.rule.alpha) == 0.3
 
 
 def test_the_audit_gives_the_noise_of_each_answer(tmp_path):

@@ -24,6 +24,7 @@ from bincp.errors import NotCalibratedError  # noqa: E402
 from bincp.sampling import (  # noqa: E402
     NormalizedModel,
     RobustClassifier,
+    RobustRegressor,
     count_scores,
     run,
     sample_scores,
@@ -161,12 +162,36 @@ class TestSeeds:
         with pytest.raises(ValueError, match=r"`first_id` must be in \[60"):
             RobustClassifier.load(tmp_path / "a.json", network(), first_id=59)
 
+    @pytest.mark.parametrize("saver", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
+    def test_what_a_copy_saves_goes_on_beyond_the_ids_of_the_original(self, saver, tmp_path):
+        ours = fitted(seed=5)
+        saver(ours).save(tmp_path / "a.json", with_seed=True)
+        ours.predict(np.zeros((100, D), np.float32))
+        saver(ours.reseed(7).reseed(5)).save(tmp_path / "b.json", with_seed=True)
+        for name, free in (("a", 60), ("b", 100)):
+            with pytest.raises(ValueError, match=rf"`first_id` must be in \[{free}, .*, got 0"):
+                RobustClassifier.load(tmp_path / f"{name}.json", network(), first_id=0)
+
+    def test_a_loaded_seed_does_not_begin_again(self, tmp_path):
+        """Neither where the same seed is given, nor where it is given later."""
+        fitted(seed=5).save(tmp_path / "a.json", with_seed=True)
+        with pytest.raises(ValueError, match=r"give first_id= .* got this seed= alone"):
+            RobustClassifier.load(tmp_path / "a.json", network(), seed=5)
+        loaded = RobustClassifier.load(tmp_path / "a.json", network(), first_id=60)
+        assert loaded.reseed(5).predict(X[:2]).ids.tolist() == [60, 61]
+        loaded = RobustClassifier.load(tmp_path / "a.json", network(), seed=5, first_id=70)
+        assert loaded.set_params(seed=5).calibrate(X, Y).predict(X[:2]).ids.tolist() == [70, 71]
+
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     @pytest.mark.parametrize("seed", [None, 5])
-    def test_forked_workers_never_share_noise(self, seed):
-        """Each worker answers one request with its own noise, or refuses."""
+    @pytest.mark.parametrize("fork", ["os.fork", "ctypes.CDLL(None).fork"])
+    def test_forked_workers_never_share_noise(self, seed, fork):
+        """Each worker answers one request with its own noise, or refuses.
+
+        Also if code in C forks, of which Python knows nothing.
+        """
         done = subprocess.run(
-            [sys.executable, "-c", FORKED.format(seed=seed)],
+            [sys.executable, "-c", FORKED.format(seed=seed, fork=fork)],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         answers = [line.split() for line in done.stdout.splitlines()]
@@ -222,7 +247,7 @@ class TestSeeds:
 
 
 FORKED = textwrap.dedent("""
-    import os
+    import ctypes, os
     import numpy as np, torch
     from bincp.balls import L2
     from bincp.sampling import RobustClassifier
@@ -246,7 +271,7 @@ FORKED = textwrap.dedent("""
 
     children = []
     for _ in range(2):
-        child = os.fork()
+        child = {fork}()
         if child == 0:
             answer()
             os._exit(0)
@@ -305,6 +330,31 @@ def test_another_module_that_is_assigned_is_compared():
     ours.model = known
     with pytest.raises(ValueError, match="as in calibration: `model` was"):
         copy.deepcopy(ours).predict(X[:2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [
+        (RobustClassifier, bincp.BinCP(bincp.certify(SCHEME, BALL), alpha=0.2)),
+        (
+            RobustClassifier,
+            bincp.MondrianBinCP(bincp.certify(SCHEME, BALL), alpha=0.2, n_classes=K),
+        ),
+        (RobustRegressor, bincp.BinCP(bincp.certify(SCHEME, BALL), alpha=0.2)),
+    ],
+)
+def test_a_rule_that_another_object_calibrates_is_compared_again(kind, rule):
+    """One rule is shared by two models: it is that of the last calibration."""
+    one, other, third = (torch.nn.Linear(D, K if kind is RobustClassifier else 1) for _ in range(3))
+    first, second = (kind(net, SCHEME, BALL, rule=rule, n_samples=M) for net in (one, other))
+    first.calibrate(X, Y).predict(X[:2])
+    second.calibrate(X, Y).predict(X[:2])
+    for stale in (first, copy.copy(first)):
+        with pytest.raises(ValueError, match="as in calibration: `model` was"):
+            stale.predict(X[:2])
+    second.model = third
+    second.calibrate(X, Y).predict(X[:2])
+    first.calibrate(X, Y).predict(X[:2])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -916,6 +966,44 @@ class TestFiles:
         rule["sha256"] = checksum(rule)
         (tmp_path / "b.json").write_bytes(_canonical.encode(content))
         with pytest.raises(ValueError, match=r"b.json: (damaged|must have a certificate)"):
+            RobustClassifier.load(tmp_path / "b.json", network())
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("probe", [["0x1p+99999"]]),
+            ("probe", [["0x1p-1"]]),
+            ("probe", [[0.5]]),
+            ("input_range", ["0x0p+0", "0x1p+99999"]),
+            ("input_range", ["0x0p+0"]),
+            ("input_shape", [-1]),
+            ("input_dtype", "complex64"),
+            ("model", {"fingerprint": None, "id": None}),
+            ("model", {"fingerprint": 1, "id": None}),
+            ("score", {"name": "raps", "penalty": "x"}),
+            ("score", {"name": "raps", "penalty": "0x1p+99999"}),
+            ("score", {"name": 3}),
+            (None, None),
+        ],
+        ids=str,
+    )
+    def test_forged_fields_are_damage(self, tmp_path, field, value):
+        from bincp.calibration._storage import checksum
+        from bincp.sampling._run import _canonical
+
+        fitted().save(tmp_path / "a.json")
+        content = _canonical.decode(
+            (tmp_path / "a.json").read_bytes(), "a", "bincp robust classifier"
+        )
+        rule = content["rule"]
+        if field is None:
+            del rule["provenance"]
+        else:
+            (content if field == "probe" else rule["provenance"])[field] = value
+        del rule["sha256"]
+        rule["sha256"] = checksum(rule)
+        (tmp_path / "b.json").write_bytes(_canonical.encode(content))
+        with pytest.raises(ValueError, match=r"b.json: damaged"):
             RobustClassifier.load(tmp_path / "b.json", network())
 
     def test_what_cannot_be_saved(self, tmp_path):

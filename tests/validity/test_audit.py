@@ -183,6 +183,8 @@ def test_too_few_points_accept_every_label():
     with pytest.warns(bincp.TrivialSetWarning, match="n = 8 calibration points are too few"):
         found = bincp.audit(smoothing.Gaussian(1.0), balls.L2, [1.0], n=8, alpha="0.1", delta=0.1)
     assert found.coverage == found.iid_coverage == found.conditional_coverage == 1
+    with pytest.warns(bincp.TrivialSetWarning, match="for alpha = 1e-300$"):
+        bincp.audit(smoothing.Gaussian(1.0), balls.L2, [1.0], n=8, alpha="1e-300")
 
 
 def test_the_picture_has_a_curve_for_each_guarantee(tmp_path):

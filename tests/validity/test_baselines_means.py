@@ -466,6 +466,9 @@ def test_exact_and_sampled_calls_do_not_mix():
     ):
         with pytest.raises(error, match="`means` must be"):
             rule.calibrate_exact(means)
+    for means in ([], [[0.5]], 0.5):
+        with pytest.raises(ValueError, match=r"`means` must have shape \(n,\), n >= 1, got"):
+            rule.calibrate_exact(means)
 
 
 def test_ranked_rscp_checks_its_tuning_scores():
@@ -476,6 +479,8 @@ def test_ranked_rscp_checks_its_tuning_scores():
     ):
         with pytest.raises(ValueError, match=message):
             RankedRSCP(GAUSSIAN, tuning, seed=0)
+    with pytest.raises(ValueError, match="`true_scores` must have at least one axis, got a scalar"):
+        RankedRSCP(GAUSSIAN, np.ones(3), seed=0).calibrate(np.float64(0.5))
     with pytest.raises(ValueError, match="`temperature` must be"):
         RankedRSCP(GAUSSIAN, np.ones(3), seed=0, temperature=0)
 

@@ -129,7 +129,10 @@ def test_bad_input():
         LipRCP(1.0, 0.01, bounds=(0, 1)).calibrate(true / 20).predict_set([[0.5, 2.0]])
     with pytest.raises(ValueError, match="`lipschitz` must be finite and >= 0"):
         LipRCP(-1.0, 0.1)
+    with pytest.raises(ValueError, match="`lipschitz` times `r` must be within the range"):
+        LipRCP(1e200, 1e200)
     for method in (VRCP(), LipRCP(1.0, 0.1)):
+        assert method.guarantee == "robust"
         with pytest.raises(bincp.NotCalibratedError):
             method.predict_set(scores)
         with pytest.raises(ValueError, match="`true_scores`"):
@@ -227,6 +230,24 @@ def test_bounds_of_the_softmax_are_attained_and_hold_its_rounding():
     low, high = tps_bounds(center - 1e7, center + 1e7)  # beyond what float32 can tell apart
     assert (low == 0).all()
     assert (high == 1).all()
+
+
+def test_a_normalisation_without_weights_is_a_shift_and_a_scale():
+    layer = nn.BatchNorm2d(1, affine=False).eval()
+    layer.running_mean[:], layer.running_var[:] = 3.0, 4.0
+    lower, upper = torch.zeros(1, 1, 2, 2), torch.full((1, 1, 2, 2), 5.0)
+    low, high = interval_bounds(nn.Sequential(layer), lower, upper)
+    assert torch.allclose(low, torch.full_like(low, -1.5), rtol=1e-4)
+    assert torch.allclose(high, torch.full_like(high, 1.0), rtol=1e-4)
+    assert (low <= layer(lower)).all()
+    assert (high >= layer(upper)).all()
+
+
+def test_sums_of_so_many_terms_that_no_digit_is_left_are_refused():
+    n = 2**21
+    model = nn.Sequential(nn.Linear(n, 1))
+    with pytest.raises(ValueError, match=f"`model` must not sum {n + 1} terms in float32"):
+        interval_bounds(model, torch.zeros(1, n), torch.ones(1, n))
 
 
 def test_verified_scores_of_a_network_keep_their_coverage():

@@ -5,6 +5,7 @@ p: the worst event is a half-space across the d where mu is attained. mu is roun
 infinite, and the bound trivial, where the ball leaves the range of S.
 """
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
@@ -95,7 +96,7 @@ def _box(smoothing: AnisotropicGaussian, r: Sequence[float]) -> Noted:
         )
     first, *rest = r  # opposite corners are equally far away
     corners = [(first, *corner) for corner in product(*((x, -x) for x in rest))]
-    return _least_scale(_covariance(smoothing), [_square(corner) for corner in corners])
+    return _least_scale(smoothing, [_square(corner) for corner in corners])
 
 
 def _square(corner: Sequence[float]) -> Entries:
@@ -121,32 +122,73 @@ def _quotient(r: float, s: float, power: int) -> Fraction | None:
 def _shift_of_matrix(smoothing: AnisotropicGaussian, r: Fraction, matrix: Matrix) -> Noted:
     if r == 0:
         return _operators.gaussian(0.0), None
-    return _least_scale(_covariance(smoothing), [matrix], r)
+    return _least_scale(smoothing, [matrix], r)
 
 
-def _covariance(smoothing: AnisotropicGaussian) -> Entries:
-    """Return S, whose entries need not be doubles where standard deviations are given."""
+def _covariance(smoothing: AnisotropicGaussian) -> tuple[Entries, list[int]]:
+    """Return S, with rows and columns divided by powers of two, and the exponents of these.
+
+    Its diagonal is then near 1, so that all of it can be taken for doubles.
+    """
     if smoothing.std is None:
-        return full(smoothing.covariance or ())
-    if len(smoothing.std) > MOST_EXACT:
-        return np.diag(np.square(smoothing.std))
-    squares = [Fraction(s) ** 2 for s in smoothing.std]
-    return [
+        noise = full(smoothing.covariance or ())
+        exponents = [math.frexp(math.sqrt(a))[1] for a in np.diagonal(noise).tolist()]
+        return _divided(noise, exponents), exponents
+    parts = [math.frexp(std)[0] for std in smoothing.std]
+    exponents = [math.frexp(std)[1] for std in smoothing.std]
+    if len(parts) > MOST_EXACT:
+        return np.diag(np.square(parts)), exponents
+    squares = [Fraction(part) ** 2 for part in parts]
+    exact = [
         [a if i == j else Fraction(0) for j in range(len(squares))] for i, a in enumerate(squares)
+    ]
+    return exact, exponents
+
+
+def _divided(matrix: Entries, exponents: Sequence[int], power: int = 0) -> Entries:
+    """Return a matrix with rows and columns divided by powers of two, and all of it by one more.
+
+    Entries of large matrices may underflow.
+    """
+    if isinstance(matrix, np.ndarray) and len(matrix) > MOST_EXACT:
+        sums = np.add.outer(exponents, exponents) + power
+        return np.ldexp(matrix, (-sums).astype(np.intc))
+    return [
+        [Fraction(a) * Fraction(2) ** (-i - j - power) for a, j in zip(row, exponents, strict=True)]
+        for row, i in zip(matrix, exponents, strict=True)
     ]
 
 
-def _least_scale(noise: Entries, balls: Sequence[Entries], r: Fraction = Fraction(1)) -> Noted:
+def _size(matrix: Entries, exponents: Sequence[int]) -> int:
+    """Return about the exponent of the largest entry once a matrix is divided; 0 if all are 0.
+
+    The largest one is on the diagonal of a matrix without negative eigenvalues.
+    """
+    diagonal = [Fraction(row[i]) for i, row in enumerate(matrix)]
+    sizes = [
+        a.numerator.bit_length() - a.denominator.bit_length() - 2 * i
+        for a, i in zip(diagonal, exponents, strict=True)
+        if a > 0
+    ]
+    return max(sizes, default=0)
+
+
+def _least_scale(
+    smoothing: AnisotropicGaussian, balls: Sequence[Entries], r: Fraction = Fraction(1)
+) -> Noted:
     """Shift by r root(x) for the least x at which x S - M has no negative eigenvalue for all M.
 
     Such an x is guessed in floating-point arithmetic, and proven.
     """
+    noise, exponents = _covariance(smoothing)
+    power = max(_size(ball, exponents) for ball in balls)
+    moved = [_divided(ball, exponents, power) for ball in balls]
     rounded = np.array(noise, dtype=np.float64)
-    guess = max(_largest_eigenvalue(rounded, np.array(ball, dtype=np.float64)) for ball in balls)
+    guess = max(_largest_eigenvalue(rounded, np.array(ball, dtype=np.float64)) for ball in moved)
     for step in _STEPS:
         scale = Fraction(guess) * (1 + Fraction(2) ** -step)
-        if all(is_at_least(scale, noise, ball) for ball in balls):
-            return _shifted(scale * r**2)
+        if all(is_at_least(scale, noise, ball) for ball in moved):
+            return _shifted(scale * Fraction(2) ** power * r**2)
     return _trivial()
 
 
@@ -157,6 +199,8 @@ def _largest_eigenvalue(noise: Matrix, ball: Matrix) -> float:
     units[units == 0] = 1  # a direction without noise
     values, vectors = np.linalg.eigh(noise / units)
     kept = values > values[-1] * len(values) * 2.0**-52
+    if not kept.any():  # no direction has noise
+        return 0.0
     half = vectors[:, kept] / np.sqrt(values[kept])
     return float(max(np.linalg.eigvalsh(half.T @ (ball / units) @ half)[-1], 0.0))
 

@@ -146,6 +146,6 @@ class _Dataset:
 
     def rows(self, first: int, last: int) -> Rows:
         items = [item_of(self.dataset, i, self.key) for i in range(first, last)]
-        check_same_items(items, first)
+        check_same_items(items, first, self.labelled)
         inputs = np.stack([one for one, _ in items])
         return Rows(inputs, item_labels(items, first) if self.labelled else None)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from bincp._models._torch_models import Columns
+from bincp.sampling._run._fingerprint import fingerprint
 
 
 def is_comparable(model: Any) -> bool:
@@ -33,61 +34,34 @@ def _parts(model: Any) -> list[Any]:
     return model.models if isinstance(model, Columns) else [model]
 
 
-def fingerprint(model: torch.nn.Module) -> str:
-    """Return the SHA-256 of the structure, the parameters and all buffers of a module.
-
-    Mode, device, memory format and requires_grad do not count, and wrappers around the module are
-    taken off. Plain attributes and code are not seen.
-    """
-    module = _unwrapped(model)
-    state = hashlib.sha256()
-    for name, part in module.named_modules(remove_duplicate=False):
-        _add(state, name, type(part).__qualname__, _extra_repr(part))
-    for kind in (module.named_parameters, module.named_buffers):
-        for name, tensor in kind(remove_duplicate=False):
-            _add(state, name, str(tensor.dtype), str(tuple(tensor.shape)))
-            state.update(_bytes(name, tensor))
-    return state.hexdigest()
-
-
 def precision_content(device: torch.device) -> dict[str, Any]:
     """Return what decides the precision of a forward pass on a device, besides the weights."""
     autocast = None
     if torch.is_autocast_enabled(device.type):
         autocast = str(torch.get_autocast_dtype(device.type)).removeprefix("torch.")
-    return {"autocast": autocast, "float32_matmul": torch.get_float32_matmul_precision()}
+    return {"autocast": autocast, "float32_matmul": _matmul_precision(device)}
 
 
-def _unwrapped(model: Any) -> torch.nn.Module:
-    parallel = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
-    while True:
-        if isinstance(model, parallel):
-            model = model.module
-        elif isinstance(getattr(model, "_orig_mod", None), torch.nn.Module):  # torch.compile
-            model = model._orig_mod
-        else:
-            return model  # type: ignore[no-any-return]
+_NAMES = {"none": "highest", "ieee": "highest", "tf32": "high", "bf16": "medium"}
+_MEANINGS = {
+    "cuda": {"highest": ("none", "ieee"), "high": ("tf32",), "medium": ("tf32", "bf16")},
+    "cpu": {"highest": ("none", "ieee"), "high": ("none", "ieee", "tf32"), "medium": ("bf16",)},
+}
 
 
-def _extra_repr(part: torch.nn.Module) -> str:
-    # That of a script module is made by a method which some of them lack.
+def _matmul_precision(device: torch.device) -> str:
+    """Return the precision of float32 products by the older of the two names that torch has.
+
+    The newer setting is for each library, and counts where the older one contradicts it or, as
+    torch refuses to mix them, cannot be read.
+    """
     try:
-        return str(part.extra_repr())
-    except (AttributeError, NotImplementedError):
-        return ""
-
-
-def _bytes(name: str, tensor: torch.Tensor) -> Any:
-    if tensor.device.type == "meta":
-        raise ValueError(f"`model` must hold its weights, got {name} on the device 'meta'")
-    dense = tensor.detach().cpu()
-    dense = dense.to_dense() if dense.layout != torch.strided else dense
-    flat = dense.resolve_conj().resolve_neg().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().data if flat.numel() else b""
-
-
-def _add(state: Any, *texts: str) -> None:
-    """Add texts so that no other texts add the same bytes."""
-    for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        state.update(len(data).to_bytes(8, "little") + data)
+        older = torch.get_float32_matmul_precision()
+    except RuntimeError:
+        older = None
+    library: Any = torch.backends.cuda if device.type == "cuda" else torch.backends.mkldnn
+    newer = getattr(getattr(library, "matmul", None), "fp32_precision", None)
+    meanings = _MEANINGS["cuda" if device.type == "cuda" else "cpu"]
+    if older is not None and (newer is None or newer in meanings[older]):
+        return older
+    return _NAMES.get(str(newer), str(newer))

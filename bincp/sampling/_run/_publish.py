@@ -43,12 +43,14 @@ def publish(
 def remove_leftovers(folder: Path, is_complete: Callable[[Path], bool]) -> None:
     """Remove the temporary files of complete files.
 
-    That of a process which still writes is removed, too: it will see that the file is there.
+    That of a process which still writes is removed, too: it will see that the file is there. One
+    that may not be removed does no harm: the folder may be read-only or another user's, and Windows
+    keeps a file that is open.
     """
     for name in os.listdir(folder):
         owner = _owner_of(name)
         if owner is not None and is_complete(folder / owner):
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 os.unlink(folder / name)
 
 

@@ -149,7 +149,7 @@ def run_on_ray(
     )
     folder = made_folder(path).resolve()
     manifest, known = start.begin(folder, task)
-    place = device or ("cuda" if num_gpus else None)
+    place = "cuda" if device is None and num_gpus else device
     cluster = _Cluster(pool, folder, manifest, task, start.seed, place)
     worker = Worker(folder, manifest, task)
     if check_inputs and isinstance(source, _Dataset):

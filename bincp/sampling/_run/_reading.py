@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bincp._utils.arrays import ArrayLike, round_to
+from bincp._utils.validation import check_threshold
 from bincp.calibration._counts import Counts as CountsOfScores
 from bincp.calibration._counts import How, known_counts
 from bincp.calibration._provenance import KEPT, check_same
@@ -94,6 +95,7 @@ class Run:
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
+        self._folder = path.absolute()  # also if the process goes to another folder
         self._manifest = manifest
         self._layout = manifest.layout
         self._kept: Kept = kept_of(manifest.identity["keep"])
@@ -157,7 +159,7 @@ class Run:
     def missing(self) -> list[str]:
         """Return the names of the parts that are not there; those that are are not read."""
         names = map(self._layout.name, range(self.n_parts))
-        return [name for name in names if not (self.path / name).exists()]
+        return [name for name in names if not (self._folder / name).exists()]
 
     def environments(self) -> list[dict[str, Any]]:
         """Return on which devices, with which torch and how many threads its parts were made.
@@ -222,12 +224,13 @@ class Run:
         ------
         FileNotFoundError
             If a part is missing.
-        ValueError
-            If the run keeps other thresholds, or neither counts nor all scores; or if a part is
-            damaged.
+        TypeError, ValueError
+            If `tau` is not a number; if the run keeps other thresholds, or neither counts nor all
+            scores; or if a part is damaged.
         """
-        counts = np.concatenate([self._counts(block.values, tau) for block in self.blocks()])
-        how = How(self.n_samples, tau, self.phase, provenance=self.provenance())
+        threshold = check_threshold("tau", tau)
+        counts = np.concatenate([self._counts(block.values, threshold) for block in self.blocks()])
+        how = How(self.n_samples, threshold, self.phase, provenance=self.provenance())
         return known_counts(counts, how)
 
     def verify(self, x: object, labels: ArrayLike | None = None, *, key: Key = None) -> None:
@@ -456,16 +459,14 @@ class Run:
         return Block(first, last, values, parts[0].labels, parts[0].digests)
 
     def _part(self, number: int) -> Part:
-        path = self.path / self._layout.name(number)
+        path = self._folder / self._layout.name(number)
         try:
             return read_part(path, self._manifest.digest, number)
         except FileNotFoundError as error:
-            missing = len(self.missing())
-            raise FileNotFoundError(
-                error.errno,
-                f"the run is not complete, {missing} of its {self.n_parts} parts are missing",
-                str(path),
-            ) from None
+            what = f"not complete, {len(self.missing())} of its {self.n_parts} parts are missing"
+            if not self._folder.exists():
+                what = "not there any more: its folder was moved, renamed or removed"
+            raise FileNotFoundError(error.errno, f"the run is {what}", str(path)) from None
 
 
 def open_run(path: str | PathLike[str]) -> Run:

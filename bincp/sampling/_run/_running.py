@@ -218,7 +218,9 @@ def made_folder(path: object) -> Path:
     names = sorted(name for name in os.listdir(folder) if not is_leftover(name))
     is_run = (folder / _manifest.NAME).exists()  # looked for after the others, which come later
     if not is_run and names not in ([], [_seed.NAME]):
-        raise ValueError(f"`path` must be the folder of a run, or empty, got {folder} with {names}")
+        raise ValueError(
+            f"`path` must be the folder of a run, or empty, got {folder} with {names[0]} in it"
+        )
     return folder
 
 
