@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a subclass that is no dataclass equals only itself
 class Ball:
     """Base of the perturbation balls; a subclass is a frozen dataclass of its parameters."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from bincp._utils.levels import Level, as_fraction, check_level
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a subclass that is no dataclass equals only itself
 class Shift(ABC):
     """Base of the shifts; a subclass is a frozen dataclass of its parameters.
 

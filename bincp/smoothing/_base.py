@@ -10,7 +10,7 @@ A parameter of later versions has it: what an earlier version stored still descr
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a subclass that is no dataclass equals only itself
 class Smoothing:
     """Base of the smoothing schemes; a subclass is a frozen dataclass of its parameters.
 

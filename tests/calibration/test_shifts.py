@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from bincp import balls, shifts
+import bincp
+from bincp import balls, shifts, smoothing
 from support import golden
 
 EXACT = golden("shifts")
@@ -255,3 +256,47 @@ def test_a_shift_from_outside_that_lowers_too_little_is_refused(replaced, error,
     other = type("Foreign", (Foreign,), replaced)()
     with pytest.raises(error, match=message):
         (other.lower if "_lower" in replaced else other.required)(Fraction(1, 2))
+
+
+class Sized(Foreign):
+    """No dataclass, though its base is one: it has no fields to be compared by."""
+
+    def __init__(self, rho):
+        object.__setattr__(self, "rho", rho)
+
+    def _lower(self, p):
+        return max(p - self.rho, Fraction(0))
+
+    def _required(self, q):
+        return q + self.rho if q + self.rho <= 1 else None
+
+
+class Away(balls.Ball):
+    """No dataclass either."""
+
+    def __init__(self, r):
+        object.__setattr__(self, "same", balls.L2(r))
+
+
+def test_rules_for_shifts_without_fields_are_not_mixed_up():
+    """Rules are kept by their settings, so settings that differ must not be equal."""
+    certificate = bincp.certify(smoothing.Gaussian(0.5), balls.L2(0.1))
+    options = {"n": 40, "m": 16, "alpha": "0.2", "correction": "shared-draws"}
+    sizes = [Fraction(i, 100) for i in (0, 10, 15)]
+    counts = [
+        [bincp.plan(certificate, shift=kind(size), **options).min_count for size in sizes]
+        for kind in (Sized, shifts.TotalVariation)
+    ]
+    assert counts[0] == counts[1]
+    assert counts[0][0] > counts[0][2]
+    bincp.register(smoothing.Gaussian, Away)(lambda scheme, ball: bincp.certify(scheme, ball.same))
+    options = {"n": 200, "m": 16, "p": "1/2"}
+    counts = [
+        [
+            bincp.plan(certificate, shift=shifts.LevyProkhorov(kind(r), 0), **options).min_count
+            for r in (0.01, 0.4)
+        ]
+        for kind in (Away, balls.L2)
+    ]
+    assert counts[0] == counts[1]
+    assert counts[0][0] > counts[0][1]
