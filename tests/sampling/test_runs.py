@@ -513,6 +513,11 @@ class TestRefusals:
         with pytest.raises((TypeError, ValueError), match="`seed` must be"):
             sample(tmp_path / "run", seed=seed)
 
+    def test_another_seed_than_the_one_that_was_agreed_on_is_refused(self, tmp_path):
+        _seed.agreed_seed(made(tmp_path / "run"), 3)
+        with pytest.raises(ValueError, match=r"`seed` must be the one in .* begun with"):
+            _seed.agreed_seed(tmp_path / "run", 4)
+
     def test_seeds_keep_their_last_bit(self, tmp_path):
         for seed in (2**53, 2**53 + 1, 2**64 - 1, 2**32, 0):
             assert _seed.agreed_seed(made(tmp_path / str(seed)), seed) == seed
@@ -548,6 +553,30 @@ class TestRules:
             assert np.array_equal(rule.predict_set(test), sets)
             counts = sample(tmp_path / type(rule).__name__, phase="test", rules=rule)
             assert np.array_equal(rule.predict_set(counts), sets)
+
+    def test_a_run_tells_where_it_was_made_and_reads_only_its_own_inputs(self, tmp_path):
+        run = sample(tmp_path / "run", keep="scores", labels=None)
+        (place,) = run.environments()
+        assert place["torch"] == torch.__version__
+        with pytest.raises(ValueError, match=f"`x` must hold {N} inputs, got {N - 1}"):
+            run.verify(X[:-1])
+        for path in (3, None):
+            with pytest.raises(TypeError, match="`path` must be a str or path-like, got"):
+                bincp.sampling.open(path)
+        certificate = certify(NOISE, balls.L2(0.01))
+        with pytest.raises(ValueError, match=r"must keep the scores of its labels.* has no labels"):
+            BinCP(certificate).calibrate(run)
+        votes = sample(tmp_path / "votes", keep="votes")
+        with pytest.raises(ValueError, match="must keep the scores of its labels, got"):
+            BinCP(certificate).calibrate(votes)
+        labelled = sample(tmp_path / "all", keep="scores")
+        own = sample(tmp_path / "own")
+        assert quiet(BinCP(certificate).calibrate, labelled).tau_ == (
+            quiet(BinCP(certificate).calibrate, own).tau_
+        )
+        rule = rule_of(0.1, dtype=np.float64)
+        with pytest.raises(ValueError, match="must have scores of the dtype float64 that the rule"):
+            rule.predict_set(sample(tmp_path / "test", keep="scores", phase="test"))
 
     def test_runs_that_cannot_serve_are_refused(self, tmp_path):
         calibration = sample(tmp_path / "c")
