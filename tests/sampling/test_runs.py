@@ -30,6 +30,7 @@ from bincp.sampling import count_scores, merge, sample_scores, vote_counts  # no
 from bincp.sampling._run import _data, _publish, _seed, _stream  # noqa: E402
 from bincp.sampling._run._grid import Cells, Grid  # noqa: E402
 from bincp.sampling._run._layout import Layout  # noqa: E402
+from bincp.sampling._run._model import fingerprint  # noqa: E402
 from bincp.sampling._run._shard import parse_shard, shard_of  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
 from support import quiet  # noqa: E402
@@ -139,6 +140,8 @@ class TestValues:
         ):
             with pytest.raises(ValueError, match=message):
                 sample(tmp_path / "run", **options)
+        with pytest.raises(TypeError, match="`key` must be None with an array of inputs, got 'x'"):
+            sample(tmp_path / "run", key="x")
         assert not (tmp_path / "run").exists()
 
     def test_loaders_in_another_order_are_refused(self, tmp_path):
@@ -962,6 +965,15 @@ class TestMerging:
             merge(tmp_path / "merged", [first, incomplete])
         assert not (tmp_path / "merged").exists()
 
+    def test_draws_that_are_missing_in_the_middle_are_a_hole(self, tmp_path):
+        pieces = [
+            self.piece(tmp_path / str(draws.start), slice(0, N), draws)
+            for draws in (slice(0, 2), slice(3, 4), slice(4, M))
+        ]
+        with pytest.raises(ValueError, match="must leave no hole, got none with id 0, draw 2"):
+            merge(tmp_path / "merged", pieces)
+        assert not (tmp_path / "merged").exists()
+
     def test_no_run_is_no_rectangle(self, tmp_path):
         with pytest.raises(ValueError, match="`runs` must hold at least one run, got none"):
             merge(tmp_path / "all", [])
@@ -1035,6 +1047,18 @@ class TestShards:
 
 
 class TestFingerprints:
+    def test_what_wraps_a_module_does_not_count(self):
+        own = fingerprint(MODEL)
+        assert fingerprint(torch.nn.DataParallel(MODEL)) == own
+        assert fingerprint(torch.compile(MODEL, backend="eager")) == own
+        parallel = torch.nn.DataParallel(MODEL)
+        assert fingerprint(torch.compile(parallel, backend="eager")) == own
+        assert fingerprint(torch.nn.Sequential(MODEL)) != own
+
+    def test_a_module_without_its_weights_has_none(self):
+        with pytest.raises(ValueError, match="must hold its weights, got weight on the device 'me"):
+            fingerprint(torch.nn.Linear(2, 2, device="meta"))
+
     def test_weights_count_and_places_do_not(self, tmp_path):
         run = sample(tmp_path / "run", shard=(0, 2))
         wrapped = torch.nn.DataParallel(MODEL)
