@@ -380,8 +380,6 @@ class NoisyGraphs:
     def logits(self, model: Any) -> torch.Tensor:
         """Return the logits (b, K) that a model gives the inputs."""
         logits = logits_in(model(self))
-        if not isinstance(logits, torch.Tensor):
-            raise TypeError(f"`model` must return a tensor of logits, got {type(logits).__name__}")
         if logits.ndim != 2 or len(logits) != len(self.node):
             raise ValueError(
                 f"`model` must return logits of shape ({len(self.node)}, K), a row for each node "

@@ -672,6 +672,7 @@ def test_exact_calibration_warns_too():
         ({"alpha": math.nan}, ValueError, "`alpha`"),
         ({"alpha": math.inf}, ValueError, "`alpha`"),
         ({"alpha": "ten percent"}, ValueError, "`alpha`"),
+        ({"alpha": 10**500}, ValueError, "`alpha` must be below 1e400"),
         ({"alpha": None}, TypeError, "`alpha`"),
         ({"alpha": True}, TypeError, "`alpha`"),
         ({"alpha": [0.1]}, TypeError, "`alpha`"),

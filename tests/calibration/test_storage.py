@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -435,6 +436,31 @@ def test_a_read_only_file_is_refused(rule, saved):
         rule.save(saved)
     assert saved.read_text() == text
     assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_folder_is_no_file(rule, tmp_path):
+    with pytest.raises(OSError, match="`path` must be a file or not exist yet"):
+        rule.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mode_that_cannot_be_set_leaves_the_last_file(rule, saved, monkeypatch):
+    def refused(path, mode):
+        raise PermissionError(path)
+
+    text = saved.read_text()
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "chmod", refused)
+        with pytest.raises(PermissionError):
+            rule.save(saved)
+    assert saved.read_text() == text
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_folders_that_cannot_be_synchronised_hold_files(rule, tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "O_DIRECTORY")
+    rule.save(tmp_path / "rule.json")
+    assert bincp.BinCP.load(tmp_path / "rule.json").tau_ == rule.tau_
 
 
 def test_links_in_a_circle_are_no_file(rule, tmp_path):

@@ -214,6 +214,8 @@ def test_definiteness_is_proven_or_denied() -> None:
         assert is_at_least(Fraction(1), matrix, unit * least * 0.99)
         assert not is_at_least(Fraction(1), matrix, unit * least * 1.01)
         assert not is_at_least(Fraction(1), matrix, unit * 1e9)
+    # A large one whose squares are beyond the doubles is true, and not proven.
+    assert not is_at_least(Fraction(1), np.eye(40) * 1e200, np.eye(40))
     singular = np.array([[1.0, 1.0], [1.0, 1.0]])
     assert is_at_least(Fraction(1), singular, singular)
     assert not is_at_least(Fraction(1), singular, np.eye(2) * 5e-324)
@@ -261,6 +263,10 @@ def test_a_root_of_the_covariance_is_at_least_that(dim: int) -> None:
         (
             lambda: AnisotropicGaussian(covariance=[[1.0, 2.0], [2.0, 1.0]]),
             "must have no negative eigenvalue",
+        ),
+        (
+            lambda: AnisotropicGaussian(covariance=np.zeros((2, 3))),
+            r"must have shape \(d, d\)",
         ),
         (lambda: Ellipsoid(-1, [1.0]), "`r` must be finite and >= 0"),
         (lambda: Box([math.inf]), "`r` must be finite"),

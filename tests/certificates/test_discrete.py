@@ -398,6 +398,11 @@ def test_inverse_and_description() -> None:
         (lambda: CategoricalFlips(1, 2, -1), ValueError, "`changes` must be in"),
         (lambda: balls.Joint(Flips(1, 1), 3), TypeError, "`attributes` must be a ball"),
         (
+            lambda: smoothing.GraphFlip(3, 2, adjacency=3),
+            TypeError,
+            "`adjacency` must be a SparseFlip, got 3",
+        ),
+        (
             lambda: smoothing.Joint(Flips(1, 1), SparseFlip(0.1, 0.1)),
             TypeError,
             "`adjacency` must be a smoothing scheme",

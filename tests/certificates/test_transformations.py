@@ -149,6 +149,8 @@ def test_more_bits_than_doubles_have_are_kept_where_all_is_deleted():
         (lambda: Translations(-1), "`r` must be finite and >= 0"),
         (lambda: BrightnessChange("a"), "`r` must be"),
         (lambda: MessageInterception(1.5, 0.0), r"`p_delete` must be in \[0, 1\]"),
+        (lambda: AttackedNodes(3), "`paths` must be a sequence of sequences of int, got 3"),
+        (lambda: AttackedNodes("12"), "`paths` must be a sequence of sequences of int, got '12'"),
         (lambda: AttackedNodes([1]), r"`paths\[0\]` must be a sequence of int"),
         (lambda: AttackedNodes([[-1]]), r"`paths\[0\]\[0\]` must be in"),
         (

@@ -69,7 +69,7 @@ def test_products_have_the_regions_of_words():
     ]
     for p in (Fraction(i, 16) for i in range(17)):
         lower = least(*both, p)
-        # Regions of products carry the error of their logarithms, too.
+        # Bounds that are charged for how noise is drawn have no regions: the product finds them.
         assert lower * (1 - Fraction(1, 10**9)) - CHARGE <= certificate.lower(float(p)) <= lower
 
 

@@ -531,6 +531,16 @@ def test_exact_probabilities_do_not_depend_on_the_number_of_threads(shared):
     assert results[0] == results[1]
 
 
+def test_a_compiled_function_without_a_signature_is_a_score(data):
+    x, _ = data
+    scores = sample_scores(first_coordinates, x, Gaussian(0.5), 2, phase="test", seed=1)
+    ours = sample_scores(
+        first_coordinates, x, Gaussian(0.5), 2, phase="test", seed=1, score=torch.sigmoid
+    )
+    assert ours.shape == scores.shape
+    np.testing.assert_array_equal(ours.argmax(1), scores.argmax(1))
+
+
 def test_exact_probabilities_have_no_random_score():
     x = np.zeros((1, 4), dtype=np.uint8)
     with pytest.raises(ValueError, match="`score` must not be random for exact probabilities"):

@@ -258,6 +258,10 @@ def test_kinds_of_objects_are_refused():
             GRAPH.nodes(nodes, hops=2)
     with pytest.raises(ValueError, match="got 3"):
         Graph(np.zeros((3, 3)), np.zeros((2, 2)))
+    cube = torch.zeros(2, 2, 2).to_sparse_coo()
+    for adjacency in (np.array(["a"]), np.zeros(3), np.zeros((2, 2), complex), cube):
+        with pytest.raises(TypeError, match="`adjacency` must be a matrix"):
+            Graph(adjacency, np.zeros((2, 2)))
     for edges in ([[0.0], [1.0]], [0, 1], [[0], [1], [0]]):
         with pytest.raises(TypeError, match=r"`edge_index` must be integers \(2, E\), got "):
             Graph.from_data(SimpleNamespace(edge_index=edges, x=[[1], [1]]))

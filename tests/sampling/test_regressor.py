@@ -745,6 +745,16 @@ def test_schemes_of_graphs_are_refused():
         regressor(smoothing=GraphFlip(9, D, attributes=SparseFlip(0.01, 0.6)), ball=Flips(1, 1))
 
 
+def test_it_shows_its_rule_and_takes_another(data):
+    x, y = data
+    ours, other = regressor().calibrate(x, y), regressor().calibrate(x[:80], y[:80])
+    assert repr(ours) == (
+        f"RobustRegressor({ours.smoothing!r}, {ours.ball!r}, score='residual', rule={ours.rule!r})"
+    )
+    ours.rule = other.rule
+    assert (ours.rule.tau_, ours.rule.n_calibration_) == (other.rule.tau_, 80)
+
+
 def test_bad_calls_are_refused(data):
     x, y = data
     ours = regressor()

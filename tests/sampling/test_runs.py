@@ -30,6 +30,7 @@ from bincp.sampling import count_scores, merge, sample_scores, vote_counts  # no
 from bincp.sampling._run import _data, _publish, _seed, _stream  # noqa: E402
 from bincp.sampling._run._grid import Cells, Grid  # noqa: E402
 from bincp.sampling._run._layout import Layout  # noqa: E402
+from bincp.sampling._run._model import fingerprint  # noqa: E402
 from bincp.sampling._run._shard import parse_shard, shard_of  # noqa: E402
 from bincp.smoothing import Gaussian  # noqa: E402
 from support import quiet  # noqa: E402
@@ -145,6 +146,8 @@ class TestValues:
         ):
             with pytest.raises(ValueError, match=message):
                 sample(tmp_path / "run", **options)
+        with pytest.raises(TypeError, match="`key` must be None with an array of inputs, got 'x'"):
+            sample(tmp_path / "run", key="x")
         assert not (tmp_path / "run").exists()
 
     def test_loaders_in_another_order_are_refused(self, tmp_path):
@@ -552,6 +555,11 @@ class TestRefusals:
         with pytest.raises((TypeError, ValueError), match="`seed` must be"):
             sample(tmp_path / "run", seed=seed)
 
+    def test_another_seed_than_the_one_that_was_agreed_on_is_refused(self, tmp_path):
+        _seed.agreed_seed(made(tmp_path / "run"), 3)
+        with pytest.raises(ValueError, match=r"`seed` must be the one in .* begun with"):
+            _seed.agreed_seed(tmp_path / "run", 4)
+
     def test_seeds_keep_their_last_bit(self, tmp_path):
         for seed in (2**53, 2**53 + 1, 2**64 - 1, 2**32, 0):
             assert _seed.agreed_seed(made(tmp_path / str(seed)), seed) == seed
@@ -587,6 +595,30 @@ class TestRules:
             assert np.array_equal(rule.predict_set(test), sets)
             counts = sample(tmp_path / type(rule).__name__, phase="test", rules=rule)
             assert np.array_equal(rule.predict_set(counts), sets)
+
+    def test_a_run_tells_where_it_was_made_and_reads_only_its_own_inputs(self, tmp_path):
+        run = sample(tmp_path / "run", keep="scores", labels=None)
+        (place,) = run.environments()
+        assert place["torch"] == torch.__version__
+        with pytest.raises(ValueError, match=f"`x` must hold {N} inputs, got {N - 1}"):
+            run.verify(X[:-1])
+        for path in (3, None):
+            with pytest.raises(TypeError, match="`path` must be a str or path-like, got"):
+                bincp.sampling.open(path)
+        certificate = certify(NOISE, balls.L2(0.01))
+        with pytest.raises(ValueError, match=r"must keep the scores of its labels.* has no labels"):
+            BinCP(certificate).calibrate(run)
+        votes = sample(tmp_path / "votes", keep="votes")
+        with pytest.raises(ValueError, match="must keep the scores of its labels, got"):
+            BinCP(certificate).calibrate(votes)
+        labelled = sample(tmp_path / "all", keep="scores")
+        own = sample(tmp_path / "own")
+        assert quiet(BinCP(certificate).calibrate, labelled).tau_ == (
+            quiet(BinCP(certificate).calibrate, own).tau_
+        )
+        rule = rule_of(0.1, dtype=np.float64)
+        with pytest.raises(ValueError, match="must have scores of the dtype float64 that the rule"):
+            rule.predict_set(sample(tmp_path / "test", keep="scores", phase="test"))
 
     def test_runs_that_cannot_serve_are_refused(self, tmp_path):
         calibration = sample(tmp_path / "c")
@@ -996,6 +1028,15 @@ class TestMerging:
             merge(tmp_path / "merged", [first, incomplete])
         assert not (tmp_path / "merged").exists()
 
+    def test_draws_that_are_missing_in_the_middle_are_a_hole(self, tmp_path):
+        pieces = [
+            self.piece(tmp_path / str(draws.start), slice(0, N), draws)
+            for draws in (slice(0, 2), slice(3, 4), slice(4, M))
+        ]
+        with pytest.raises(ValueError, match="must leave no hole, got none with id 0, draw 2"):
+            merge(tmp_path / "merged", pieces)
+        assert not (tmp_path / "merged").exists()
+
     def test_no_run_is_no_rectangle(self, tmp_path):
         with pytest.raises(ValueError, match="`runs` must hold at least one run, got none"):
             merge(tmp_path / "all", [])
@@ -1069,6 +1110,18 @@ class TestShards:
 
 
 class TestFingerprints:
+    def test_what_wraps_a_module_does_not_count(self):
+        own = fingerprint(MODEL)
+        assert fingerprint(torch.nn.DataParallel(MODEL)) == own
+        assert fingerprint(torch.compile(MODEL, backend="eager")) == own
+        parallel = torch.nn.DataParallel(MODEL)
+        assert fingerprint(torch.compile(parallel, backend="eager")) == own
+        assert fingerprint(torch.nn.Sequential(MODEL)) != own
+
+    def test_a_module_without_its_weights_has_none(self):
+        with pytest.raises(ValueError, match="must hold its weights, got weight on the device 'me"):
+            fingerprint(torch.nn.Linear(2, 2, device="meta"))
+
     def test_weights_count_and_places_do_not(self, tmp_path):
         run = sample(tmp_path / "run", shard=(0, 2))
         wrapped = torch.nn.DataParallel(MODEL)

@@ -8,7 +8,6 @@ from bincp._core import _operators
 from bincp._core._operators import Operator
 from bincp.balls import Substitutions
 from bincp.certificates import _ratios
-from bincp.certificates._masses import Masses
 from bincp.certificates._ratios import Regions
 from bincp.certificates._registry import register_built_in
 from bincp.errors import CertificateError
@@ -17,12 +16,7 @@ from bincp.smoothing import Staircase
 _MAX_WORDS = 10**4  # replaced words; their regions take the square of it
 
 
-def _masses(smoothing: Staircase, ball: Substitutions) -> Masses:
-    regions = staircase_regions(smoothing, ball)
-    return Masses(regions.clean, regions.perturbed, regions.slack, regions.tiny)
-
-
-@register_built_in(Staircase, Substitutions, exact=True, masses=_masses)
+@register_built_in(Staircase, Substitutions, exact=True)
 def substitutions(smoothing: Staircase, ball: Substitutions) -> Operator:
     """Fill the regions of equal powers of the ratio of a step; exact.
 
