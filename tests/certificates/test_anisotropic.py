@@ -214,8 +214,10 @@ def test_definiteness_is_proven_or_denied() -> None:
         assert is_at_least(Fraction(1), matrix, unit * least * 0.99)
         assert not is_at_least(Fraction(1), matrix, unit * least * 1.01)
         assert not is_at_least(Fraction(1), matrix, unit * 1e9)
-    # A large one whose squares are beyond the doubles is true, and not proven.
-    assert not is_at_least(Fraction(1), np.eye(40) * 1e200, np.eye(40))
+    assert is_at_least(Fraction(1), np.eye(40) * 1e200, np.eye(40))
+    crossed = np.zeros((40, 40))
+    crossed[0, 1] = crossed[1, 0] = 1e300  # beyond the doubles in units of the diagonal
+    assert not is_at_least(Fraction(1), np.eye(40) * 1e-300, crossed)
     singular = np.array([[1.0, 1.0], [1.0, 1.0]])
     assert is_at_least(Fraction(1), singular, singular)
     assert not is_at_least(Fraction(1), singular, np.eye(2) * 5e-324)
