@@ -174,7 +174,7 @@ def test_the_shapes_of_torchcp():
         outcomes(TorchPredictor(classes_of, as_list=True), Y)
 
 
-class CrepesClassifier:
+class CrepesClassifierOfLevels:
     """The shapes of crepes: sets (n, K) of zeros and ones, if it has a learner."""
 
     __module__ = "crepes.base"
@@ -187,7 +187,7 @@ class CrepesClassifier:
         return classes_of(x + confidence).astype(int)
 
 
-class CrepesRegressor:
+class CrepesRegressorOfLevels:
     """The shapes of crepes: intervals (n, 2)."""
 
     __module__ = "crepes.base"
@@ -200,16 +200,16 @@ class CrepesRegressor:
 
 
 def test_the_shapes_of_crepes():
-    found = outcomes(CrepesClassifier(), Y, confidence="3/4")
+    found = outcomes(CrepesClassifierOfLevels(), Y, confidence="3/4")
     np.testing.assert_array_equal(found, outcomes(lambda x: classes_of(x + 0.75), Y))
-    found = outcomes(CrepesRegressor(), REAL, confidence=0.5)
+    found = outcomes(CrepesRegressorOfLevels(), REAL, confidence=0.5)
     np.testing.assert_array_equal(found, outcomes(lambda x: interval_of(x) + 0.5, REAL))
-    bare = CrepesRegressor()
+    bare = CrepesRegressorOfLevels()
     del bare.learner
     with pytest.raises(TypeError, match=r"crepes \(WrapClassifier, WrapRegressor\)"):
         outcomes(bare, REAL, confidence=0.5)
     with pytest.raises(ValueError, match="`confidence` must be given for a predictor of crepes"):
-        outcomes(CrepesClassifier(), Y)
+        outcomes(CrepesClassifierOfLevels(), Y)
 
 
 def test_mapie_itself():
