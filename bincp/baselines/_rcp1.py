@@ -115,7 +115,7 @@ class RCP1(Estimator):
         if len(shape) != 2 or shape[1] != 1:
             raise ValueError(f"`true_scores` must have shape (n, 1), got {shape}")
         rule = copy.copy(self._rule)  # copies of this object keep their calibration
-        rule.calibrate(true_scores)  # which may be marked as ones of shared draws
+        rule.calibrate(true_scores)  # which knows if its noise is shared
         accepts_all = rule.min_count_ == 0
         assert rule.rank_ is not None
         self._rule = rule
