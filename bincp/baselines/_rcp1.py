@@ -111,12 +111,11 @@ class RCP1(Estimator):
         ValueError
             If the scores have a wrong shape or dtype, or hold NaN.
         """
-        scores = as_scores("true_scores", true_scores)
-        shape = scores.bits.shape
+        shape = as_scores("true_scores", true_scores).bits.shape
         if len(shape) != 2 or shape[1] != 1:
             raise ValueError(f"`true_scores` must have shape (n, 1), got {shape}")
         rule = copy.copy(self._rule)  # copies of this object keep their calibration
-        rule.calibrate(scores)
+        rule.calibrate(true_scores)  # which knows if its noise is shared
         accepts_all = rule.min_count_ == 0
         assert rule.rank_ is not None
         self._rule = rule
