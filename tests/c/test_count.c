@@ -11,12 +11,10 @@
 #include <string.h>
 
 #include "check.h"
+#include "scores.h"
 
 static const bincp_score_type TYPES[] = {BINCP_FLOAT16, BINCP_BFLOAT16, BINCP_FLOAT32,
                                          BINCP_FLOAT64};
-static const ptrdiff_t SIZES[] = {
-    [BINCP_FLOAT16] = 2, [BINCP_BFLOAT16] = 2, [BINCP_FLOAT32] = 4, [BINCP_FLOAT64] = 8};
-
 static uint64_t state = 88172645463325252u;
 
 static uint32_t random_bits(void)
@@ -32,42 +30,14 @@ static ptrdiff_t random_below(ptrdiff_t n)
     return (ptrdiff_t)(random_bits() % (uint32_t)n);
 }
 
-/* The value of a 16-bit pattern with this many exponent bits. */
-static double value_of_bits(uint16_t bits, int exponent_bits)
+/* How many of m scores reach the threshold, one by one. */
+static int32_t slow_count(bincp_score_type type, const char *scores, ptrdiff_t m, ptrdiff_t stride,
+                          const char *threshold)
 {
-    const int mantissa_bits = 15 - exponent_bits;
-    const int bias = (1 << (exponent_bits - 1)) - 1;
-    const int exponent = (bits & 0x7fff) >> mantissa_bits;
-    const int mantissa = bits & ((1 << mantissa_bits) - 1);
-    double value;
-    if (exponent == (1 << exponent_bits) - 1)
-        value = mantissa ? (double)NAN : (double)INFINITY;
-    else if (exponent == 0)
-        value = ldexp(mantissa, 1 - bias - mantissa_bits);
-    else
-        value = ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
-    return bits & 0x8000 ? -value : value;
-}
-
-static double load(bincp_score_type type, const char *p)
-{
-    uint16_t bits;
-    float single;
-    double value;
-    switch (type) {
-    case BINCP_FLOAT16:
-        memcpy(&bits, p, 2);
-        return value_of_bits(bits, 5);
-    case BINCP_BFLOAT16:
-        memcpy(&bits, p, 2);
-        return value_of_bits(bits, 8);
-    case BINCP_FLOAT32:
-        memcpy(&single, p, 4);
-        return (double)single;
-    default:
-        memcpy(&value, p, 8);
-        return value;
-    }
+    int32_t count = 0;
+    for (ptrdiff_t k = 0; k < m; k++)
+        count += score_at(type, scores + k * stride) >= score_at(type, threshold);
+    return count;
 }
 
 /* The score of a type, among its bits as a half, its bits as a brain float, and its value. */
@@ -123,7 +93,7 @@ static void *allocate(ptrdiff_t bytes)
    shape (a, b), (b) or (); then all counts and decisions against the reference. */
 static void check_array(bincp_score_type type, ptrdiff_t a, ptrdiff_t b, ptrdiff_t m)
 {
-    const ptrdiff_t size = SIZES[type];
+    const ptrdiff_t size = SCORE_SIZES[type];
     const ptrdiff_t lengths[3] = {a, b, m};
     int order[3] = {0, 1, 2};
     ptrdiff_t strides[3], start = size * random_below(3), end = size;
@@ -180,11 +150,9 @@ static void check_array(bincp_score_type type, ptrdiff_t a, ptrdiff_t b, ptrdiff
     long wrong = 0;
     for (ptrdiff_t i = 0; i < a; i++)
         for (ptrdiff_t j = 0; j < b; j++) {
-            const double t =
-                load(type, thresholds + i * threshold_strides[0] + j * threshold_strides[1]);
-            int32_t count = 0;
-            for (ptrdiff_t k = 0; k < m; k++)
-                count += load(type, scores + i * strides[0] + j * strides[1] + k * strides[2]) >= t;
+            const char *t = thresholds + i * threshold_strides[0] + j * threshold_strides[1];
+            const int32_t count
+                = slow_count(type, scores + i * strides[0] + j * strides[1], m, strides[2], t);
             wrong += counts[i * b + j] != count || decisions[i * b + j] != (count >= least[j]);
         }
     CHECK(wrong == 0);
@@ -205,7 +173,7 @@ static void check_array(bincp_score_type type, ptrdiff_t a, ptrdiff_t b, ptrdiff
 /* More scores in one row than a 16-bit counter holds, in each layout. */
 static void check_long(bincp_score_type type)
 {
-    const ptrdiff_t size = SIZES[type], n = 3, m = 200001;
+    const ptrdiff_t size = SCORE_SIZES[type], n = 3, m = 200001;
     const ptrdiff_t layouts[][2] = {{m * size, size}, {size, n * size}, {m * size * 2, size * 2}};
     char *memory = calloc((size_t)(2 * n * m), (size_t)size);
     CHECK(memory != NULL);
@@ -249,11 +217,8 @@ static void check_rows(bincp_score_type type, const char *first, ptrdiff_t n, pt
     CHECK(bincp_count(&task, counts, &count_stride) == 0);
     long wrong = 0;
     for (ptrdiff_t row = 0; row < n; row++) {
-        int32_t count = 0;
-        for (ptrdiff_t k = 0; k < m; k++)
-            count += load(type, first + row * row_stride + k * sample_stride) >=
-                     load(type, threshold);
-        wrong += counts[row] != count;
+        wrong += counts[row]
+                 != slow_count(type, first + row * row_stride, m, sample_stride, threshold);
     }
     CHECK(wrong == 0);
     free(counts);
@@ -264,21 +229,17 @@ static void check_rows(bincp_score_type type, const char *first, ptrdiff_t n, pt
 static void check_layouts(bincp_score_type type)
 {
     enum { ROWS = 5, MOST = 300, WIDEST = 600 };
-    const ptrdiff_t size = SIZES[type];
+    const ptrdiff_t size = SCORE_SIZES[type];
     char *scores = allocate(size * WIDEST * 40), *threshold = allocate(size);
     for (ptrdiff_t i = 0; i < WIDEST * 40; i++)
         store_random(type, scores + i * size);
     store_random(type, threshold);
-    const double t = load(type, threshold);
     for (ptrdiff_t m = 0; m <= MOST; m++) {
         int32_t counts[ROWS];
         CHECK(bincp_count_rows(type, scores, ROWS, (size_t)m, threshold, counts) == 0);
         long wrong = 0;
         for (ptrdiff_t row = 0; row < ROWS; row++) {
-            int32_t count = 0;
-            for (ptrdiff_t k = 0; k < m; k++)
-                count += load(type, scores + (row * m + k) * size) >= t;
-            wrong += counts[row] != count;
+            wrong += counts[row] != slow_count(type, scores + row * m * size, m, size, threshold);
         }
         CHECK(wrong == 0);
     }
@@ -299,7 +260,7 @@ static void check_layouts(bincp_score_type type)
 static void check_repeats(bincp_score_type type)
 {
     enum { A = 3, B = 4, M = 5 };
-    const ptrdiff_t size = SIZES[type], shape[2] = {A, B}, count_strides[2] = {4 * B, 4};
+    const ptrdiff_t size = SCORE_SIZES[type], shape[2] = {A, B}, count_strides[2] = {4 * B, 4};
     const ptrdiff_t zeros[2] = {0, 0}, steps[][2] = {{0, M}, {M, 0}, {0, 0}, {M, B * M}};
     char *scores = allocate(size * (A + 1) * B * M), *threshold = allocate(size);
     for (ptrdiff_t i = 0; i < (A + 1) * B * M; i++)
@@ -325,10 +286,7 @@ static void check_repeats(bincp_score_type type)
             long wrong = 0;
             for (ptrdiff_t row = 0; row < A * B; row++) {
                 const char *first = scores + row / B * strides[0] + row % B * strides[1];
-                int32_t count = 0;
-                for (ptrdiff_t k = 0; k < m; k++)
-                    count += load(type, first + k * size) >= load(type, threshold);
-                wrong += counts[row] != count;
+                wrong += counts[row] != slow_count(type, first, m, size, threshold);
             }
             CHECK(wrong == 0);
         }
@@ -340,7 +298,7 @@ static void check_repeats(bincp_score_type type)
 static void check_axes(bincp_score_type type)
 {
     enum { AXES = 4, M = 3, LONGEST = 4 };
-    const ptrdiff_t size = SIZES[type], shape[AXES] = {2, 3, LONGEST, 2}, zeros[AXES] = {0};
+    const ptrdiff_t size = SCORE_SIZES[type], shape[AXES] = {2, 3, LONGEST, 2}, zeros[AXES] = {0};
     ptrdiff_t strides[AXES], count_strides[AXES], rows = 1, step = size * (M + 1);
     for (int axis = AXES - 1; axis >= 0; axis--) {
         strides[axis] = step;
@@ -373,10 +331,7 @@ static void check_axes(bincp_score_type type)
             first += rest % shape[axis] * strides[axis];
             rest /= shape[axis];
         }
-        int32_t count = 0;
-        for (ptrdiff_t k = 0; k < M; k++)
-            count += load(type, first + k * size) >= load(type, threshold);
-        wrong += counts[row] != count;
+        wrong += counts[row] != slow_count(type, first, M, size, threshold);
     }
     CHECK(wrong == 0);
     free(scores);

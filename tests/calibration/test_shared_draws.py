@@ -133,13 +133,17 @@ def miss_at_tau(worlds, law, n, j, counts, tau, m, m_test):
     return missed
 
 
+def random_world(seed, size):
+    """Return the law of a draw that all points share, and the scores of three points under it."""
+    rng = np.random.default_rng(seed)
+    weights = [Fraction(int(w)) for w in rng.integers(1, 5, size)]
+    return [w / sum(weights) for w in weights], rng.integers(0, 4, (3, size)).tolist()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_no_world_at_a_fixed_tau_is_missed_more_often(seed):
-    rng = np.random.default_rng(seed)
     n, m, m_test = 2, 4, 4
-    weights = [Fraction(int(w)) for w in rng.integers(1, 5, 2)]
-    law = [w / sum(weights) for w in weights]
-    worlds = rng.integers(0, 4, (3, 2)).tolist()
+    law, worlds = random_world(seed, size=2)
     for level in (Fraction(1, 10), Fraction(1, 4), Fraction(2, 5)):
         counts = CountsAtTau(IDENTITY, m, m_test, level)
         bound = Fraction(counts.refusal())
@@ -226,11 +230,8 @@ def worst_mean(values, rho):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_world_of_shared_draws_is_missed_more_often(seed):
-    rng = np.random.default_rng(seed)
     n, m, m_test = 2, 2, 3
-    weights = [Fraction(int(w)) for w in rng.integers(1, 5, 3)]
-    law = [w / sum(weights) for w in weights]
-    worlds = rng.integers(0, 4, (3, 3)).tolist()
+    law, worlds = random_world(seed, size=3)
     for j, t in itertools.product([1, 2], [1, 2]):
         cells = Cells(IDENTITY, t, m, m_test)
         for k in range(1, m_test + 1):

@@ -3,46 +3,10 @@
 
 #include <math.h>
 
+#include "../c/scores.h"
 #include "fuzz.h"
 
 enum { AXES = 4, MOST_SCORES = 1 << 15 };
-
-static const ptrdiff_t SIZES[] = {2, 2, 4, 8};
-
-static double value_of_bits(uint16_t bits, int exponent_bits)
-{
-    const int mantissa_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
-    const int exponent = (bits & 0x7fff) >> mantissa_bits;
-    const int mantissa = bits & ((1 << mantissa_bits) - 1);
-    double value;
-    if (exponent == (1 << exponent_bits) - 1) {
-        value = mantissa ? (double)NAN : (double)INFINITY;
-    } else if (exponent == 0) {
-        value = ldexp(mantissa, 1 - bias - mantissa_bits);
-    } else {
-        value = ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
-    }
-    return bits & 0x8000 ? -value : value;
-}
-
-static double value_at(bincp_score_type type, const char *at)
-{
-    uint16_t bits;
-    float single;
-    double wide;
-    switch (type) {
-    case BINCP_FLOAT16:
-    case BINCP_BFLOAT16:
-        memcpy(&bits, at, sizeof bits);
-        return value_of_bits(bits, type == BINCP_FLOAT16 ? 5 : 8);
-    case BINCP_FLOAT32:
-        memcpy(&single, at, sizeof single);
-        return (double)single;
-    default:
-        memcpy(&wide, at, sizeof wide);
-        return wide;
-    }
-}
 
 /* A grid of elements in memory of exactly its size: the axes lie in any order and direction. */
 typedef struct array {
@@ -114,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     bytes from = {data, size};
     const bincp_score_type type = (bincp_score_type)(byte_of(&from) % 4);
-    const ptrdiff_t unit = SIZES[type];
+    const ptrdiff_t unit = SCORE_SIZES[type];
     const int n_axes = byte_of(&from) % (AXES + 1);
     ptrdiff_t shape[AXES + 1];
     lengths_from(&from, n_axes, shape);
@@ -128,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (ptrdiff_t i = 0; i < thresholds.n; i++) {
         char *const at = thresholds.memory + i * unit;
         memcpy(at, scores.memory + i * 7 % scores.n * unit, (size_t)unit);
-        if (isnan(value_at(type, at))) {
+        if (isnan(score_at(type, at))) {
             memset(at, 0, (size_t)unit);
         }
     }
@@ -152,11 +116,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             index[axis] = rest % shape[axis];
             rest /= shape[axis];
         }
-        const double t = value_at(type, element(&thresholds, index, n_axes));
+        const double t = score_at(type, element(&thresholds, index, n_axes));
         int32_t count = 0;
         const char *at = element(&scores, index, n_axes);
         for (ptrdiff_t k = 0; k < m; k++, at += scores.strides[n_axes]) {
-            const double x = value_at(type, at);
+            const double x = score_at(type, at);
             count += x >= t;
             has_nan |= isnan(x);
         }
