@@ -45,8 +45,7 @@ def all_scores(job: Job) -> npt.NDArray[np.floating[Any]]:
 
 def _marked(job: Job, scores: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
     """Return scores of shared noise that a rule may get as such, so that it can refuse them."""
-    shared = isinstance(job.x, GraphInputs) and job.x.shared and job.phase != "test"
-    return as_shared(scores) if shared else scores
+    return as_shared(scores) if job.shares_noise and job.phase != "test" else scores
 
 
 def label_scores(
@@ -265,7 +264,7 @@ def _launched(job: Job, what: Rows) -> Iterator[tuple[IntArray, IntArray, torch.
     """
     beside = _stream_beside(job)
     rows_of_batches = what.batches(job.batch_size)
-    if isinstance(job.x, GraphInputs) and job.x.shared:
+    if job.shares_noise:
         rows_of_batches = _by_draw(what, job.batch_size)
     upcoming = (_drawn(job, *rows, beside) for rows in rows_of_batches)
     current = next(upcoming, None)

@@ -162,6 +162,11 @@ class Job:
             start=start,
         )
 
+    @property
+    def shares_noise(self) -> bool:
+        """Whether one noisy graph in each draw serves all nodes."""
+        return isinstance(self.x, GraphInputs) and self.x.shared
+
     def on_host(self) -> Self:
         """Return the same run with its inputs in an array of the host."""
         return (

@@ -283,7 +283,7 @@ class Predictor(RuleOwner):
                 check_same(known, _seen(job), f"the {self._who.noun}")
                 if given is None:
                     job = replace(job, ids=call.take(phase, n))
-                if _is_shared(job):
+                if job.shares_noise and job.phase == "test":
                     if given is not None:
                         call.take(phase, n)  # given ids give it no other noise
                     _check_shared_noise(call, shown=start > 0 and not whole)
@@ -308,11 +308,6 @@ class Predictor(RuleOwner):
             empty = False
         if empty:
             raise ValueError("`x` must hold at least one calibration input, got an empty loader")
-
-
-def _is_shared(job: Job) -> bool:
-    """Say if all test nodes have one noisy graph."""
-    return isinstance(job.x, GraphInputs) and job.x.shared and job.phase == "test"
 
 
 def _check_shared_noise(call: Call, *, shown: bool) -> None:

@@ -23,7 +23,6 @@ from bincp.calibration._sweep import (
 from bincp.certificates import certify
 from bincp.noise._keys import IntArray, check_first_draw, check_seed
 from bincp.sampling import _engine
-from bincp.sampling._graphs import GraphInputs
 from bincp.sampling._jobs import Job, Options
 from bincp.sampling._predictor import Predictor
 
@@ -126,7 +125,7 @@ class Sweeping(Predictor):
         tests, n_tests = None, 0
         if x_test is not None:
             ahead = self._sweep_job(x_test, self.n_test_samples, len(job.x), drawn, chosen)
-            if _share_noise(job) or _share_noise(ahead):  # which has no id
+            if job.shares_noise or ahead.shares_noise:  # which has no id
                 first = check_first_draw(job.n_samples, ahead.n_samples)
                 ahead = replace(ahead, first_draw=first)
             labels = checked_labels("y_test", y_test, (len(ahead.x), n_classes))
@@ -156,10 +155,6 @@ class Sweeping(Predictor):
                     f"shape {tuple(job.x.shape)}"
                 )
         return replace(job, ids=np.arange(first_id, first_id + len(job.x)))
-
-
-def _share_noise(job: Job) -> bool:
-    return isinstance(job.x, GraphInputs) and job.x.shared
 
 
 def _decisions(
